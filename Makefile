@@ -68,7 +68,6 @@ fuzz: $(DEV)  ## damaged reports through every command, for SECONDS=N; see tests
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --workers 2 --seed $(or $(SEED),1) --keep fuzz_faults
 
 docs: $(DEV)  ## write what is generated again: the compiled catalog, tables of the docs
-	$(BIN)/python -m docs_site.compiled_catalog
 	$(BIN)/python -m docs_site.metrics_page docs
 	$(BIN)/python -m docs_site.findings_page docs
 	$(BIN)/python -m docs_site.commands_page docs

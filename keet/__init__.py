@@ -19,8 +19,7 @@ TYPE_CHECKING = False
 """The same as `typing.TYPE_CHECKING`: importing `typing` would take most of the import time."""
 if TYPE_CHECKING:
     from keet.analysis.roofline.launch_roofline import LaunchRoofline
-    from keet.api.amounts import AmountsResult, amounts
-    from keet.api.batch import BatchResult, batch
+    from keet.api.corpus import BatchResult, InsightsResult, batch, insights
     from keet.api.diff import DiffPair, DiffResult, diff
     from keet.api.explain import (
         AccountPart,
@@ -31,11 +30,17 @@ if TYPE_CHECKING:
         LaunchFinding,
         explain,
     )
-    from keet.api.hotspots import HotspotsResult, hotspots
-    from keet.api.inputs import read_profile
-    from keet.api.insights import InsightsResult, insights
-    from keet.api.roofline import RooflineResult, roofline
-    from keet.api.verify import VerifyResult, verify
+    from keet.api.result import read_profile
+    from keet.api.views import (
+        AmountsResult,
+        HotspotsResult,
+        RooflineResult,
+        VerifyResult,
+        amounts,
+        hotspots,
+        roofline,
+        verify,
+    )
     from keet.corpus.store.reader import Store, open_store
     from keet.documents.explain import LaunchVerdict
     from keet.errors import IngestError, KeetError, NotAvailable, NotComparable, UsageError
@@ -81,8 +86,22 @@ __all__ = [
 
 _MODULES = {
     "keet.analysis.roofline.launch_roofline": ("LaunchRoofline",),
-    "keet.api.amounts": ("AmountsResult", "amounts"),
-    "keet.api.batch": ("BatchResult", "batch"),
+    "keet.api.views": (
+        "AmountsResult",
+        "HotspotsResult",
+        "RooflineResult",
+        "VerifyResult",
+        "amounts",
+        "hotspots",
+        "roofline",
+        "verify",
+    ),
+    "keet.api.corpus": (
+        "BatchResult",
+        "InsightsResult",
+        "batch",
+        "insights",
+    ),
     "keet.api.diff": ("DiffPair", "DiffResult", "diff"),
     "keet.api.explain": (
         "AccountPart",
@@ -93,12 +112,8 @@ _MODULES = {
         "LaunchFinding",
         "explain",
     ),
-    "keet.api.hotspots": ("HotspotsResult", "hotspots"),
-    "keet.api.inputs": ("read_profile",),
-    "keet.api.insights": ("InsightsResult", "insights"),
+    "keet.api.result": ("read_profile",),
     "keet.documents.explain": ("LaunchVerdict",),
-    "keet.api.roofline": ("RooflineResult", "roofline"),
-    "keet.api.verify": ("VerifyResult", "verify"),
     "keet.corpus.store.reader": ("Store", "open_store"),
     "keet.errors": ("IngestError", "KeetError", "NotAvailable", "NotComparable", "UsageError"),
     "keet.profile": ("Launch", "Profile"),

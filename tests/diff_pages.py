@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keet.comparison.compare import Difference, compare
-from keet.comparison.sides import Side, SideCapture
+from keet.comparison.same_kernel import Side, SideCapture
 from keet.formats.html.blocks import reader as html_reader
 from keet.pages.blocks import Block, Heading, Item, Items, Notice, Table, Text, plain
 from keet.pages.diff import diff_page

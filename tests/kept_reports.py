@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from keet.report.input import zstd
-from keet.report.input.report_bytes import HeldBytes
+from keet.report.input.files import HeldBytes
 from kernels_samples.samples import HERE, report_of
 
 

@@ -20,6 +20,7 @@ from keet.pages.blocks import (
     Format,
     Heading,
     Items,
+    ListingFigure,
     Notice,
     Page,
     Part,
@@ -30,7 +31,6 @@ from keet.pages.blocks import (
     spans,
 )
 from keet.pages.explain import Asked, explain_page
-from keet.pages.figures import ListingFigure
 from keet.pages.listings import listing_block
 from keet.report import read_profile
 

@@ -64,7 +64,7 @@ Script = Callable[..., str]
 @pytest.fixture(autouse=True)
 def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests of the compiler are in tests/unit/agent; here it would take seconds per edit."""
-    for module in ("compiling", "edit_placer"):
+    for module in ("compiling", "line_matching"):
         monkeypatch.setattr(f"keet.agent.edits.{module}.find_nvcc", lambda: None)
 
 

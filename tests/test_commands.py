@@ -17,7 +17,7 @@ import pytest
 from keet.cli import COMMANDS, GROUPS, make_parser
 from keet.cli.help_texts import RARE_OPTIONS
 from keet.formats.schema import DOCUMENTS
-from keet.serve.tools import TOOLS
+from keet.serve.reports import TOOLS
 from tests import encode
 from tests.conftest import REPORTS, TESTS, Keet
 from tests.rows import each_row

@@ -8,11 +8,11 @@ import pytest
 
 from keet.evidence import constant
 from keet.explanation.analyst import explain
-from keet.explanation.gain_texts import range_text
+from keet.explanation.finding_notes import range_text
+from keet.formatting import count_tokens
 from keet.pages.context import context_text
-from keet.profile.launch_sequences import longest
+from keet.profile.run_link import longest
 from keet.report import read_profile
-from keet.token_count import count_tokens
 from tests import encode
 from tests.conftest import REPORTS, Keet
 from tests.page_parts import PageParts, broken_links

@@ -3,7 +3,7 @@
 import pytest
 
 from keet.cli.finding import find_id
-from keet.explanation.casebook import casebook, finding_reference
+from keet.explanation.finding_notes import casebook, finding_reference
 from keet.findings import findings
 from tests.conftest import Keet
 from tests.json_documents import check_document

@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from keet.profile import launch_sequences
+from keet.profile import run_link
 from keet.report import read_profile
 from keet.report.ncu_rep import reader
 from keet.report.ncu_rep.decoded_launch import DecodedLaunch
@@ -63,7 +63,7 @@ def test_each_command_decodes_each_launch_a_few_times_only(
 ) -> None:
     """So that the cost is linear in launches, and stays what it is."""
     monkeypatch.setattr(reader, "_KEPT_BYTES", 100_000)
-    monkeypatch.setattr(launch_sequences, "MAX_DECODED", MOST_DECODED)
+    monkeypatch.setattr(run_link, "MAX_DECODED", MOST_DECODED)
     name, *options = command.split()
     made: dict[str, Any] = {"autospec": True, "side_effect": DecodedLaunch.__init__}
     with mock.patch.object(DecodedLaunch, "__init__", **made) as decoded:

@@ -216,7 +216,7 @@ WRITES = re.compile(
 """Ways to write that neither `keet.safe_text.visible_output` nor `keet.files.replacing` sees."""
 KNOWN = {
     "keet/files.py": "the place itself",
-    "keet/agent/model/reply_cache.py": "keet's own database",
+    "keet/agent/open_model.py": "keet's own database",
     "keet/agent/model/transcript.py": "JSON lines, appended while a model answers",
     "keet/agent/edits/confined_process.py": "the maps of a user namespace",
     "keet/agent/edits/confinement.py": "a folder for the compiler",
@@ -231,8 +231,8 @@ KNOWN = {
     "keet/report/disassembly/disassembler.py": "keet's own cache",
     "keet/optimize/journal.py": "a lock",
     "keet/optimize/measure.py": "a script of its own; what it answers is checked",
-    "keet/optimize/protocol.py": "a request, for the script",
-    "keet/optimize/workspace.py": "source files in copies",
+    "keet/optimize/runners.py": "a request, for the script",
+    "keet/optimize/task.py": "source files in copies",
 }
 
 

@@ -17,11 +17,11 @@ import pytest
 from install_size import MOST_MEGABYTES, MOST_PACKAGES
 from packaging.requirements import Requirement
 
-from keet import optional_packages
+from keet import lazy
 from keet.cli import COMMANDS
 from keet.corpus.store.schema import PARTS, SCHEMA_VERSION, STORE_FILE
 from keet.errors import NotAvailable
-from keet.optional_packages import DISTRIBUTION, EXTRAS, install_command
+from keet.lazy import DISTRIBUTION, EXTRAS, install_command
 from tests.conftest import REPORTS, Keet, Result
 from tests.rows import each_row
 
@@ -159,12 +159,12 @@ def test_the_core_install_is_small() -> None:
 
 def test_a_missing_package_is_named_with_its_extra(wording) -> None:
     with pytest.raises(NotAvailable) as caught:
-        optional_packages.require("surely_not_there", "batch")
+        lazy.require("surely_not_there", "batch")
     wording(str(caught.value))
     with pytest.raises(NotAvailable, match="surely-not-there is not installed; add keet's"):
-        optional_packages.check("surely_not_there.part", "mcp")
-    optional_packages.check("json", "mcp")
-    assert optional_packages.require("json", "mcp").loads("1") == 1
+        lazy.check("surely_not_there.part", "mcp")
+    lazy.check("json", "mcp")
+    assert lazy.require("json", "mcp").loads("1") == 1
 
 
 def test_a_missing_dependency_of_a_package_is_named(tmp_path: Path, monkeypatch, wording) -> None:
@@ -172,9 +172,9 @@ def test_a_missing_dependency_of_a_package_is_named(tmp_path: Path, monkeypatch,
     (tmp_path / "too_old.py").write_text("raise ImportError('libx.so: version\\nnot found')")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(NotAvailable, match=r"^surely-not-there is not installed"):
-        optional_packages.require("half_installed", "batch")
+        lazy.require("half_installed", "batch")
     with pytest.raises(NotAvailable) as caught:
-        optional_packages.require("too_old", "batch")
+        lazy.require("too_old", "batch")
     wording(str(caught.value))
 
 

@@ -10,8 +10,7 @@ import pytest
 from keet.cli import COMMANDS, main, make_parser
 from keet.cli.arguments import Destination
 from keet.documents.document import json_line, json_pieces, json_text
-from keet.explanation.analyst import explain
-from keet.explanation.explain_document import explain_document, explain_stream
+from keet.explanation.analyst import explain, explain_document, explain_stream
 from keet.formats.schema import DOCUMENTS
 from keet.report import read_profile
 from tests.conftest import REPORTS, TESTS, Keet

@@ -14,9 +14,9 @@ from tests.rows import each_row
 
 ROOT = Path(__file__).parent.parent
 LAYERS = [
-    {"safe_text", "formatting", "masking", "lazy_dataclass", "token_count"},
+    {"safe_text", "formatting", "masking"},
     {"errors", "files", "version", "progress"},
-    {"units", "optional_packages"},
+    {"units", "lazy"},
     {"catalog"},
     {"profile", "evidence"},
     {"documents", "source_code"},

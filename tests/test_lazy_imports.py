@@ -90,7 +90,7 @@ ON_A_PAGE = {"statistics", "random", "base64", *(f"keet.{name}" for name in OF_O
     ("form", "module", "more"),
     [
         ("terminal", "explanation.analyst", {"pygments"}),
-        ("json", "explanation.explain_document", {"rich"}),
+        ("json", "explanation.analyst", {"rich"}),
         ("markdown", "formats.markdown", {"rich", *ON_A_PAGE}),
         ("html", "formats.html", {"rich", *ON_A_PAGE}),
     ],

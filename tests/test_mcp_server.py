@@ -184,7 +184,7 @@ def test_in_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from mcp import Client
 
     from keet.serve import server
-    from keet.serve.allowed_folders import AllowedFolders
+    from keet.serve.reports import AllowedFolders
 
     def broken(*_: object) -> None:
         raise RuntimeError("line one\nline two")
@@ -219,7 +219,7 @@ def test_a_call_that_is_cancelled_stops_and_others_go_on(folder: Path, monkeypat
     from mcp import Client
 
     from keet.serve import server
-    from keet.serve.allowed_folders import AllowedFolders
+    from keet.serve.reports import AllowedFolders
 
     began, ended = threading.Event(), threading.Event()
 

@@ -16,14 +16,13 @@ import pytest
 import keet
 from evals.public_reports import CORPUS, MANUALLY_READ, reports_in
 from keet.analysis.roofline.launch_roofline import find_roofline
-from keet.catalog.measured_cases import case_summaries
+from keet.catalog.loading import case_summaries
 from keet.documents.diff import DiffDocument
 from keet.documents.document import LEFT_OUT, Document
 from keet.errors import IngestError
 from keet.evidence import Evidence, Reference, Sentence, constant
 from keet.evidence.digits import number_in
-from keet.explanation.analyst import explain
-from keet.explanation.explain_document import explain_document
+from keet.explanation.analyst import explain, explain_document
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.pages.launch import all_fixed_text, forecast_of, new_remarks
 from keet.profile import Launch, Profile

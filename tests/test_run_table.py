@@ -14,13 +14,13 @@ from keet_tools.launch_overview import analyst_findings, list_launches
 
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation
+from keet.formatting import count_tokens
 from keet.pages.blocks import Block, Heading, plain
 from keet.pages.context import context_of
 from keet.profile import KernelRun, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, SkippedKernel
 from keet.report import read_profile
 from keet.report.run_table import read_run_table, table_document, write_run_table
-from keet.token_count import count_tokens
 from tests.conftest import REPORTS, Keet
 from tests.diff_pages import cells, tables
 from tests.explain_pages import explain_blocks

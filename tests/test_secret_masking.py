@@ -10,14 +10,13 @@ import pytest
 import keet as api
 from keet.corpus.store.damage import CHECKSUMS
 from keet.masking import MARK
-from keet.profile.timeline import Record, tabulate
+from keet.profile.run_table import Record, tabulate
 from keet.report import read_profile
 from keet.report.input import zstd
-from keet.report.input.report_bytes import HeldBytes
+from keet.report.input.files import HeldBytes
 from keet.report.ncu_rep.container import EntryKind
 from keet.report.run_table import read_run_table, table_path, write_run_table
-from keet.serve.allowed_folders import AllowedFolders
-from keet.serve.report_cache import ReportCache
+from keet.serve.reports import AllowedFolders, ReportCache
 from tests import encode
 from tests.conftest import REPORTS, Keet
 from tests.hostile_reports import changed, inside, nvtx_of, with_changes

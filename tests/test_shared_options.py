@@ -9,7 +9,7 @@ from threading import Barrier
 
 import pytest
 
-from keet.cli import COMMANDS, stderr
+from keet.cli import COMMANDS, pager
 from keet.cli.explain import NO_MODEL
 from keet.files import cache_folder
 from tests.conftest import REPORTS, TESTS, Keet, Result
@@ -127,7 +127,7 @@ def test_a_read_only_home_prints_no_hint_and_no_error(keet: Keet, monkeypatch, t
     assert explained(keet) == ""
     with pytest.MonkeyPatch.context() as patch:  # no home folder at all
         patch.delenv("KEET_CACHE")
-        patch.setattr(stderr, "cache_folder", no_home)
+        patch.setattr(pager, "cache_folder", no_home)
         assert explained(keet) == ""
 
 
@@ -142,7 +142,7 @@ def test_one_of_several_processes_prints_the_hint() -> None:
 
     def mark(_: int) -> bool:
         start.wait()
-        return stderr._mark_as_seen("model")
+        return pager._mark_as_seen("model")
 
     with ThreadPoolExecutor(8) as pool:
         assert sorted(pool.map(mark, range(8))) == [False] * 7 + [True]

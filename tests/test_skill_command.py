@@ -6,9 +6,9 @@ from pathlib import Path
 
 from keet.cli import COMMANDS, help_text
 from keet.cli.skill import SKILL
-from keet.explanation.casebook import casebook
+from keet.explanation.finding_notes import casebook
 from keet.findings import findings
-from keet.token_count import count_tokens
+from keet.formatting import count_tokens
 from tests.conftest import Keet
 from tests.rows import each_row
 from tests.typed_commands import parsed

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from evals.casebook.answers import chosen_cases
 from keet.diagnosis.diagnosis import diagnose
-from keet.diagnosis.excesses import excesses
 from keet.errors import KeetError
+from keet.explanation.launch_amounts import excesses
 from keet.report import read_profile
 from kernels_samples.samples import HERE as SAMPLES
 

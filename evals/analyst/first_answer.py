@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from keet.analysis.kernel_kind.archetype import is_debug_build
+from keet.analysis.archetype import is_debug_build
 from keet.diagnosis.diagnosis import Diagnosis
 
 

@@ -19,7 +19,7 @@ from evals.answer_files import harmless
 from evals.runs import CONDITIONS, CUT, EMPTY, Answer, Prompt, Run, RunFolder, now
 from keet.cli.arguments import positive
 from keet.cli.model_options import HOW
-from keet.cli.stderr import print_progress
+from keet.cli.pager import print_progress
 from keet.errors import ExitCode, NotAvailable, UsageError
 
 if TYPE_CHECKING:

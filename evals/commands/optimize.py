@@ -20,7 +20,7 @@ from evals.optimize.program_tasks import STARTS
 from keet.cli.arguments import Destination, add_output, positive, writing
 from keet.cli.model_options import add_chosen_model
 from keet.cli.optimize import add_proposer, open_proposer, repeats
-from keet.cli.stderr import print_problem, print_progress
+from keet.cli.pager import print_problem, print_progress
 from keet.errors import ExitCode, UsageError
 from keet.files import replacing_text
 from keet.formatting import count_noun

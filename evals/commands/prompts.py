@@ -95,7 +95,7 @@ def run(args: Namespace) -> None:
 
 def _summary(prompts: Sequence[Prompt]) -> Iterator[str]:
     """Number and length of prompts by condition: what a run will cost."""
-    from keet.token_count import guess_tokens
+    from keet.formatting import guess_tokens
 
     order = list(CONDITIONS)
     ranked = sorted(prompts, key=lambda prompt: order.index(prompt.condition))

@@ -12,15 +12,14 @@ from typing import NamedTuple, get_args
 
 from keet.cli import dispatch
 from keet.comparison.compare import compare
-from keet.comparison.sides import Side, SideCapture
+from keet.comparison.same_kernel import Side, SideCapture
 from keet.documents.verify import ClaimVerdict
 from keet.errors import KeetError
 from keet.profile import Launch, Profile
 from keet.report import read_profile
 from keet.verification.launch_values import ComputedValues
 from keet.verification.verdicts import CheckedNumber
-from keet.verification.verify import verify_text
-from keet.verification.verify_against import computed_values
+from keet.verification.verify import computed_values, verify_text
 
 OF_ONE = {
     "explain": ("explain", "--no-model"),

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from keet.findings import findings
-from keet.profile.rules import RuleKind, RuleResult, SpeedupScope
+from keet.profile.metric import RuleKind, RuleResult, SpeedupScope
 
 _WITHOUT_MEANING = frozenset({"MemoryL2Compression", "PCSamplingData", "PMSamplingData"})
 """Rules about the profile or a feature of L2, not about what limits the kernel."""

@@ -12,7 +12,7 @@ from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.report import read_profile
 from keet.units import Quantity
 from keet.verification.launch_values import ComputedValues
-from keet.verification.verify_against import computed_values
+from keet.verification.verify import computed_values
 from kernels_samples.samples import Sample
 
 ASKED = (

@@ -19,8 +19,7 @@ from keet.documents.verify import ClaimVerdict
 from keet.profile import Profile
 from keet.report import read_profile
 from keet.verification.launch_values import ComputedValues
-from keet.verification.verify import verify_text
-from keet.verification.verify_against import computed_values
+from keet.verification.verify import computed_values, verify_text
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCES = Path(__file__).with_name("sentences.toml")

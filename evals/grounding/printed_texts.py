@@ -18,7 +18,7 @@ from keet.formats import page_text
 from keet.pages.context import context_text
 from keet.pages.explain import explain_page
 from keet.profile import Launch
-from keet.profile.launch_sequences import longest
+from keet.profile.run_link import longest
 from keet.verification.verify import verify_text
 
 _WIDTH = 80

@@ -22,12 +22,12 @@ from evals.optimize.program_tasks import load_programs, task_of, write_source
 from evals.optimize.rounds import ChainResult, EvalResult, RoundResult
 from keet.documents.optimize import RoundDocument
 from keet.errors import KeetError
+from keet.formatting import guess_tokens
 from keet.optimize.engine import Engine
 from keet.optimize.journal import Journal, missing_step, read_state
 from keet.optimize.proposers import Proposer
 from keet.optimize.runners import Progress, Runner
 from keet.optimize.task import Task, Waiting
-from keet.token_count import guess_tokens
 from keet.version import __version__
 
 BEST_KNOWN = Path(__file__).with_name("best_known.toml")

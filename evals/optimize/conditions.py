@@ -8,11 +8,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, get_args
 
+from keet.formatting import guess_tokens
 from keet.optimize.engine import PromptBuilder
-from keet.optimize.facts import Facts
-from keet.optimize.prompt import PromptFacts, block, build_prompt, prompt_with
-from keet.optimize.protocol import DETAILS, LINES
-from keet.token_count import guess_tokens
+from keet.optimize.prompt import Facts, PromptFacts, block, build_prompt, prompt_with
+from keet.optimize.runners import DETAILS, LINES
 
 ConditionName = Literal["times", "ncu", "keet-without-amounts", "keet"]
 NAMES: tuple[ConditionName, ...] = get_args(ConditionName)

@@ -20,8 +20,7 @@ from keet.analysis.machine_code.analyses.blame import producers_of
 from keet.analysis.machine_code.analyses.purpose import purposes
 from keet.analysis.machine_code.analyses.reuse import READS, at_most
 from keet.analysis.machine_code.instructions.opcodes import Role
-from keet.analysis.machine_code.launch_code import MachineCode, machine_code
-from keet.analysis.machine_code.signature import signature
+from keet.analysis.machine_code.launch_code import MachineCode, machine_code, signature
 from keet.analysis.machine_code.streaming import streaming
 from keet.diagnosis.diagnosis import diagnose
 from keet.profile import Absent, Launch

@@ -18,9 +18,9 @@ from keet.agent.answer_schemas import (
     expressions_of,
     known_finding,
 )
-from keet.agent.edits.edit_placer import EditPlacer, PlacedEdit, sketch_of
+from keet.agent.edits.line_matching import EditPlacer, PlacedEdit, sketch_of
 from keet.agent.vocabulary import Vocabulary
-from keet.analysis.evidence_areas import areas_of
+from keet.analysis.ledger import areas_of
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.claim import WorkClaim, read_claim
 from keet.diagnosis.claim_evaluation import (
@@ -46,7 +46,7 @@ from keet.explanation.finding_notes import listed
 from keet.explanation.headline import verdict_of
 from keet.explanation.ncu_rules import second_opinion
 from keet.findings import findings
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 from keet.prose.expressions import ValueProblem, evaluate, is_telling, parse
 from keet.prose.reading import unfounded
 from keet.safe_text import code_lines

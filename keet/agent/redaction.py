@@ -15,7 +15,7 @@ from keet.errors import one_line
 from keet.explanation.explanation_types import Explanation
 from keet.masking.keys import scrub
 from keet.profile import Launch
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 
 _QUOTED_CODE = re.compile(r" \(`[^`\n]*`(?:, `[^`\n]*`)*\)")
 """Code that the analyst quotes: ` (`out[x * n + y]`)`."""

@@ -26,7 +26,7 @@ from keet.agent.checked_answer import (
     CheckedAnswer,
     rank_with_causes,
 )
-from keet.agent.edits.edit_placer import EditPlacer
+from keet.agent.edits.line_matching import EditPlacer
 from keet.agent.edits.patches import with_patch
 from keet.agent.model.messages import (
     NEXT_CAN_SUCCEED,
@@ -38,17 +38,16 @@ from keet.agent.model.messages import (
 from keet.agent.model.settings import ModelOptions
 from keet.agent.model.transcript import Transcript, check_replay, request_text
 from keet.agent.open_model import ask_model, fault_from
-from keet.agent.prompts import prompt_version
+from keet.agent.prompts import build_facts, prompt_version, shown_source
 from keet.agent.redaction import Redactor
 from keet.agent.session import ModelSession, Progress, Toolbox
-from keet.agent.source_listing import build_facts, shown_source
 from keet.agent.vocabulary import evidence_summary, overview, vocabulary
 from keet.documents.explain import BY_MODEL
 from keet.documents.finding import Place
 from keet.documents.model_explanation import Authorship
 from keet.errors import one_line
 from keet.evidence import Evidence, Prose
-from keet.explanation.explain_document import AnsweredQuestion, cited_numbers
+from keet.explanation.analyst import AnsweredQuestion, cited_numbers
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formatting import count_noun
 

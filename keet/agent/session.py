@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from keet.agent import prompts
 from keet.agent.answer_schemas import NoAnswer, RawEdit, schema_of, understand
-from keet.agent.edits.edit_placer import EditPlacer
+from keet.agent.edits.line_matching import EditPlacer
 from keet.agent.model.messages import (
     Chat,
     ChatMessage,

@@ -14,14 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from keet.analysis.archetype import PURPOSES, opcode_mix
 from keet.analysis.decisions.double_precision import FULL_RATE, single_over_double
 from keet.analysis.hardware.ceilings import HOST_LINK, verb_of
 from keet.analysis.hardware.stages import sm_elapsed_cycles
-from keet.analysis.kernel_kind.executed_code import PURPOSES, opcode_mix
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import NAMED_PART
 from keet.analysis.machine_code.instructions.opcodes import COPIES, GENERIC, SHARED, TMA
 from keet.analysis.parallelism.inactive_threads import WARP, filled_lanes
+from keet.analysis.parameters import NAMED_PART
 from keet.analysis.time_model import BLOCK_STARTS, HOT_LINE, SHARPNESS, TimeModel, spoken_load
 from keet.documents.document import computed, live
 from keet.documents.explain import PartDocument

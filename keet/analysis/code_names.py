@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from keet.evidence import Sentence, constant
 from keet.profile import Launch, Location
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 
 if TYPE_CHECKING:
     from keet.analysis.machine_code.instructions.instruction import Instruction

@@ -18,10 +18,9 @@ from keet.analysis.hotspots.source_lines import (
     line_order,
     partial_sampling,
 )
-from keet.analysis.kernel_kind.library import is_of_toolkit
 from keet.analysis.ledger import LaunchLedger
-from keet.analysis.limits import FEW, MAJORITY, NAMED_PART
-from keet.analysis.parameters import Parameter
+from keet.analysis.library import is_of_toolkit
+from keet.analysis.parameters import FEW, MAJORITY, NAMED_PART, Parameter
 from keet.catalog import all_names, stalls
 from keet.documents.finding import Place
 from keet.evidence import Evidence
@@ -248,7 +247,7 @@ class LaunchView:
         the header."""
         if not self._reads_code or "include" not in line.file or self.code is None:
             return line
-        from keet.analysis.machine_code.lines import calling_line
+        from keet.analysis.machine_code.launch_code import calling_line
 
         position = self.code.program.positions.get(address)
         return line if position is None else calling_line(self.code, position)
@@ -380,7 +379,7 @@ class LaunchView:
         places. `leading_lines`: that of the finding, if it has one."""
         if leading_lines is None or self.code is None:
             return places
-        from keet.analysis.machine_code.lines import calling_line
+        from keet.analysis.machine_code.launch_code import calling_line
 
         of, costs = leading_lines(self.code)
         amounts: Amounts = Counter()

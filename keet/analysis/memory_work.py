@@ -7,7 +7,7 @@ from itertools import repeat
 from typing import Literal
 
 from keet.analysis.candidate import MIO_WAITS, kept_waits
-from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.hardware.ceilings import SECTOR
 from keet.analysis.hotspots.source_lines import ACCESS_BYTES
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.machine_code.instructions.opcodes import GLOBAL, GLOBAL_ATOMICS, LOCAL, SHARED

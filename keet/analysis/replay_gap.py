@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from keet.analysis.limits import LEAST_KERNEL_NS
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import LEAST_KERNEL_NS, Parameter
 from keet.profile import Launch, Position
 
 REPLAY_DIFFERS = Parameter(1.5, "factor by which replay and run differ", "judgement")

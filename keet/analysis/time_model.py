@@ -22,9 +22,8 @@ from typing import NamedTuple
 from keet.analysis.hardware.ceilings import HOST_LINK, NEAR_PEAK, WHOLE_MEMORY, spoken_unit
 from keet.analysis.hardware.stages import sampled_dram, sm_elapsed_cycles
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LONGEST_START_NS, MAJORITY
 from keet.analysis.machine_code.instructions.opcodes import GLOBAL_ATOMICS
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import LONGEST_START_NS, MAJORITY, Parameter
 from keet.evidence import Evidence
 from keet.profile import Workload
 from keet.units import Quantity

@@ -8,13 +8,22 @@ from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex
 
-from keet.api.inputs import Kernel, Report, StrPath, as_profile, selected_launches
-from keet.api.result import WIDTH, ApiResult, chosen_table, data_frame
+from keet.api.result import (
+    WIDTH,
+    ApiResult,
+    Kernel,
+    Report,
+    StrPath,
+    as_profile,
+    chosen_table,
+    data_frame,
+    selected_launches,
+)
 from keet.comparison.compare import compare
 from keet.comparison.gate import gate_difference
 from keet.comparison.result import Difference
+from keet.comparison.same_kernel import Side, SideCapture, distinct_captures
 from keet.comparison.sentences import check_comparable
-from keet.comparison.sides import Side, SideCapture, distinct_captures
 from keet.documents.diff import DiffDocument, GateDocument, PairDocument, PartChangeDocument
 from keet.errors import UsageError
 from keet.formatting import count_noun, speedup_text

@@ -8,28 +8,32 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from keet.analysis.metric_table import launch_metrics, long_rows
-from keet.api.inputs import (
+from keet.api.result import (
+    WIDTH,
+    ApiResult,
     Kernel,
     Launches,
     Report,
     StrPath,
+    Table,
     as_profile,
+    chosen_table,
+    data_frame,
     positive,
     selected_launches,
 )
-from keet.api.result import WIDTH, ApiResult, Table, chosen_table, data_frame
 from keet.diagnosis.finding import Finding
 from keet.documents.document import live
 from keet.documents.explain import ExplainDocument, ExplainLaunch, PartDocument
 from keet.documents.finding import FindingDocument
+from keet.documents.show import launch_metrics, long_rows
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain as analyse
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formatting import count_noun, first_sentence, listed
 from keet.pages.blocks import Page, Reader
 from keet.profile import Launch, Profile
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 from keet.safe_text import visible
 
 if TYPE_CHECKING:
@@ -357,7 +361,7 @@ class ExplainResult(ApiResult):
 
     @cached_property
     def document(self) -> ExplainDocument:
-        from keet.explanation.explain_document import explain_document
+        from keet.explanation.analyst import explain_document
 
         return explain_document(self.explanation)
 
@@ -458,8 +462,8 @@ class ExplainResult(ApiResult):
         return chosen_table(table, tables)
 
     def _lines(self) -> pd.DataFrame:
-        from keet.analysis.hotspots.launch_hotspots import examined_launches, ranked_launches
-        from keet.api.hotspots import lines_frame
+        from keet.analysis.hotspots.line_facts import examined_launches, ranked_launches
+        from keet.api.views import lines_frame
 
         has_sass = self.explanation.reads_code
         launches = [launch.launch for launch in self.launches]

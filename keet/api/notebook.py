@@ -17,7 +17,7 @@ from keet.formats.html.blocks import html_fragment
 from keet.formats.html.markup import Html, element
 from keet.formatting import count_noun, shape_text, share_text
 from keet.pages.blocks import Bar, Bars, Block, Cell, Column, Page, Reader, Span, Table, Text, Words
-from keet.pages.device import describe_device
+from keet.pages.capture import describe_device
 from keet.profile import Profile
 from keet.safe_text import visible
 from keet.units import Quantity

@@ -17,8 +17,11 @@ from keet.catalog.loading import (
     Throughput,
     all_names,
     capabilities,
+    chips_with,
     collection,
     details_labels,
+    exists_on,
+    gpu_named,
     gpus,
     hardware_units,
     metric_named,
@@ -29,8 +32,8 @@ from keet.catalog.loading import (
     stalls,
     synonyms,
     throughputs,
+    unit_of,
 )
-from keet.catalog.lookups import chips_with, exists_on, gpu_named, unit_of
 
 __all__ = [
     "Capability",

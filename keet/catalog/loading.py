@@ -1,14 +1,24 @@
-"""The catalog as typed objects. Rows are decoded on demand."""
+"""The catalog as typed objects. Rows are decoded on demand.
+
+What follows from rows of the catalog: a metric's unit, the GPUs that have it, a device's row.
+
+The casebook in short: what fixing a finding gained, and what is needed to find the nearest case.
+
+Separate files, so that an explanation does not load the index of all cases. `make casebook-import`
+writes all of them, and a test fails if they differ.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from keet.errors import UsageError, one_line
+from keet.units import base_unit
 
 _Row = TypeVar("_Row")
 _COMPILED = Path(__file__).with_name("compiled.json")
@@ -138,7 +148,7 @@ class _Rows(Mapping[str, _Row]):
 
     def __init__(self, table: str, make: Callable[[str, dict[str, Any]], _Row]) -> None:
         """`make`: creates the object from the id and the row."""
-        # One row per line: see `docs_site.compiled_catalog`.
+        # One row per line: see `docs_site.metrics_page`.
         rows = (line.partition(": ") for line in _texts()[table].split(",\n"))
         self._texts = {key[2:-1]: row for key, _, row in rows}
         self._make = make
@@ -306,3 +316,137 @@ def counter_tables() -> tuple[list[str], Mapping[str, str]]:
 def unit_nouns() -> tuple[tuple[str, str], ...]:
     """Patterns of base names and their units; the first match counts."""
     return tuple((row["pattern"], row["unit"]) for row in _table("units")["noun"])
+
+
+_PREFIX = re.compile(r"^(?:pmsampling:|breakdown:|group:|regex:|(?:[A-Z]\w*\.)?Triage\w*\.)")
+_ROLLUPS = {"sum", "avg", "min", "max"}
+
+
+@cache
+def unit_of(name: str) -> str:
+    """The unit of the value that the report stores under `name`; empty for a plain number."""
+    spec = metric_named(name)
+    if spec is not None:
+        return spec.unit
+    base, *suffixes = _PREFIX.sub("", name).split(".")
+    if any(suffix.startswith("pct") for suffix in suffixes):
+        return "%"
+    if suffixes and suffixes[0] not in _ROLLUPS:
+        return ""  # .ratio, .max_rate: only the catalog knows the units
+    noun = _noun(base)
+    rate = suffixes[1] if len(suffixes) > 1 else ""
+    if rate == "per_second":
+        return base_unit(f"{noun}/s") if noun else ""
+    if rate.startswith(("per_cycle", "peak_sustained")):
+        # Warps are counted in each cycle, so their rate is a number of warps.
+        return {"": "", "cycle": "", "warp": "warp"}.get(noun, f"{noun}/cycle")
+    return noun
+
+
+@cache
+def _nouns() -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(pattern), unit) for pattern, unit in unit_nouns())
+
+
+def _noun(base: str) -> str:
+    # Attributes, launch parameters and topology are settings: their names have no pattern.
+    if base.startswith(("device__", "launch__", "nvlink__", "numa__", "c2clink__")):
+        return ""
+    return next((unit for pattern, unit in _nouns() if pattern.search(base)), "")
+
+
+CHIPS = ("7.0", "7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0")
+"""Compute capabilities for which ncu's list of counters is known."""
+
+
+def exists_on(name: str, compute_capability: str | None) -> bool | None:
+    """Whether a GPU has the metric; `None` if no list says."""
+    chips = chips_with(name)
+    if chips is None or compute_capability not in CHIPS:
+        return None
+    return compute_capability in chips
+
+
+def chips_with(name: str) -> tuple[str, ...] | None:
+    """The compute capabilities that have it; `None` if it is not a hardware counter."""
+    base = name.rpartition(":")[2].partition(".")[0]
+    return _chips().get(base)
+
+
+@cache
+def _chips() -> Mapping[str, tuple[str, ...]]:
+    everywhere, only_on = counter_tables()
+    limited = {name: tuple(chips.split()) for name, chips in only_on.items()}
+    return {**dict.fromkeys(everywhere, CHIPS), **limited}
+
+
+_VARIANTS = ("Laptop GPU", "Max-Q")
+"""Boards that share a name with a faster one: they match only a row that names them."""
+
+
+def gpu_named(name: str, compute_capability: str | None, sm_count: int | None) -> Gpu | None:
+    """The row with the longest match that does not contradict the report."""
+    fitting = [
+        gpu
+        for gpu in gpus()
+        if gpu.match in name
+        and compute_capability in (None, gpu.cc)
+        and (sm_count is None or gpu.sms in (None, sm_count))
+        and all(word in gpu.match for word in _VARIANTS if word in name)
+    ]
+    return max(fitting, key=lambda gpu: len(gpu.match), default=None)
+
+
+PRECEDENTS = Path(__file__).with_name("precedents.json")
+
+
+class Precedents(NamedTuple):
+    """Times faster, in the measured cases of one finding."""
+
+    cases: int
+    low: float
+    median: float
+    high: float
+    lookalikes: int
+    """Number of look-alikes, where the same fix gained less than 10 %; not included in the
+    others."""
+
+
+@cache
+def precedents() -> Mapping[str, Precedents]:
+    """By finding; findings without a measured gain are missing."""
+    rows = json.loads(PRECEDENTS.read_text(encoding="utf-8"))
+    return {finding: Precedents(**row) for finding, row in rows.items()}
+
+
+CASE_SUMMARIES = Path(__file__).with_name("case_summaries.json")
+
+
+class CaseSummary(NamedTuple):
+    """A measured case in short."""
+
+    id: str
+    finding: str
+    archetype: str
+    language: str
+    """`cuda` or `triton`."""
+    gain: float
+    """Times faster, of this cause alone."""
+    kernels: tuple[str, ...]
+    """Names of the kernel before and after the fix."""
+    changes: tuple[str, ...]
+    """Two or three lines of the diff, each with its `-` or `+`."""
+
+    @property
+    def family(self) -> str:
+        return self.id.partition("/")[0]
+
+
+@cache
+def case_summaries() -> tuple[CaseSummary, ...]:
+    """Look-alikes are left out: they gained nothing."""
+    rows = json.loads(CASE_SUMMARIES.read_text(encoding="utf-8"))
+    return tuple(
+        CaseSummary(id_, finding, archetype, language, gain, tuple(kernels), tuple(changes))
+        for id_, finding, archetype, language, gain, kernels, changes in rows
+    )

@@ -25,8 +25,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from keet import progress
-from keet.cli.pager import show_text
-from keet.cli.stderr import quiet_stderr
+from keet.cli.pager import quiet_stderr, show_text
 from keet.errors import ExitCode, KeetError, UsageError, one_line
 from keet.files import REPORT_SUFFIXES, STDIN
 from keet.safe_text import visible_output

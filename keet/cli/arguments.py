@@ -13,8 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from keet.cli.pager import paged
-from keet.cli.stderr import print_note, print_problem
+from keet.cli.pager import paged, print_note, print_problem
 from keet.errors import UsageError, reason_of
 from keet.files import STDIN, replacing_text
 from keet.profile import Launch, Profile
@@ -382,7 +381,7 @@ class Destination:
         self, kind: type[Document], profile: Profile, launches: Iterable[object]
     ) -> None:
         """A JSON document that has the report and its launches, which are made one by one."""
-        from keet.analysis.capture.report_document import report_document
+        from keet.analysis.capture.coverage import report_document
         from keet.documents.document import Streamed, json_pieces
 
         fields = (("report", report_document(profile)), ("launches", launches))

@@ -24,7 +24,7 @@ from keet.cli.model_options import (
     check_files,
     model_options,
 )
-from keet.cli.stderr import print_problem, print_progress
+from keet.cli.pager import print_problem, print_progress
 from keet.errors import ExitCode, NotAvailable, UsageError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
     from keet_tools.answers import scope_of
 
     from keet.explanation.analyst import explain
-    from keet.profile.launch_sequences import MAX_DECODED
+    from keet.profile.run_link import MAX_DECODED
     from keet.report import read_profile
 
     profiles = [read_profile(report, source=args.source) for report in reports]

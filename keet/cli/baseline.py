@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from keet.cli.arguments import report_path, reports_at
-from keet.cli.stderr import print_note
+from keet.cli.pager import print_note
 from keet.errors import UsageError
 from keet.formatting import count_noun
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import number, positive
-from keet.cli.stderr import print_problem, print_progress
+from keet.cli.pager import print_problem, print_progress
 from keet.errors import ExitCode, UsageError
 from keet.formatting import count_noun
 from keet.safe_text import terminal_stream
@@ -136,7 +136,7 @@ class _ProgressLine:
         self._next = time.monotonic() + (0 if self._is_terminal else _PLAIN_SECONDS)
 
     def update(self, counts: BatchProgress) -> None:
-        from keet.corpus.batch.summary import duration_text, rates_text
+        from keet.corpus.batch.run import duration_text, rates_text
         from keet.formats.terminal import terminal_width
 
         now = time.monotonic()
@@ -169,7 +169,7 @@ class _ProgressLine:
 
 def _conclude(outcome: BatchOutcome, options: BatchOptions) -> int:
     from keet.corpus.batch.coordinator import QUARANTINE
-    from keet.corpus.batch.summary import summary_text
+    from keet.corpus.batch.run import summary_text
 
     progress = outcome.progress
     if progress.stopped and not progress.finished:

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 
 from keet.cli.arguments import add_output
 from keet.cli.finding import add_case_filters, cases_named, chosen_cases, find_id, show_cases
-from keet.cli.stderr import print_note
+from keet.cli.pager import print_note
 from keet.errors import UsageError
 
 EXAMPLES = """\

@@ -23,7 +23,7 @@ from keet.cli.arguments import (
 from keet.errors import UsageError
 
 if TYPE_CHECKING:
-    from keet.documents.memory_chart import MemoryChart
+    from keet.documents.charts import MemoryChart
     from keet.profile import Launch, Profile
 
 EXAMPLES = """\
@@ -63,7 +63,7 @@ def run(args: Namespace) -> None:
     if is_pair and len(charts) > _MOST_REPORTS:
         raise UsageError("of two reports, --launch takes one number, which both have")
     if args.format == "json":
-        from keet.documents.memory_chart import MemoryChartDocument
+        from keet.documents.charts import MemoryChartDocument
 
         out.write_launches(MemoryChartDocument, profiles[0], charts)
     elif args.format == "svg":

@@ -28,13 +28,13 @@ from keet.cli.arguments import (
     top_of,
     view_top,
 )
-from keet.cli.stderr import loud_stderr, print_note
+from keet.cli.pager import loud_stderr, print_note
 from keet.errors import ExitCode, KeetError, UsageError, reason_of
 from keet.safe_text import visible
 
 if TYPE_CHECKING:
     from keet.comparison.compare import Difference
-    from keet.comparison.sides import Side
+    from keet.comparison.same_kernel import Side
     from keet.pages.blocks import Page, Reader
 
 EXAMPLES = """\
@@ -210,7 +210,7 @@ def _paths(*names: str) -> list[Path]:
 
 
 def _side(args: Namespace, paths: Sequence[Path], which: int) -> Side:
-    from keet.comparison.sides import Side, SideCapture, distinct_captures
+    from keet.comparison.same_kernel import Side, SideCapture, distinct_captures
     from keet.report import read_profile
 
     source = args.source_before if which == 0 else args.source

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from keet.cli.arguments import Destination, add_output
 from keet.errors import ExitCode, UsageError
-from keet.optional_packages import DISTRIBUTION, EXTRAS, Extra, install_command
+from keet.lazy import DISTRIBUTION, EXTRAS, Extra, install_command
 from keet.version import __version__
 
 if TYPE_CHECKING:
@@ -175,8 +175,7 @@ def _server(name: str, url: str) -> CheckDocument:
     """Whether the server answers; no report data is sent."""
     from threading import Thread
 
-    from keet.masking.encoded_keys import quotable
-    from keet.masking.keys import scrub
+    from keet.masking.keys import quotable, scrub
 
     asked = scrub(f"{name or 'its first model'} at {url}")
     answers: list[str | OSError | ValueError] = []
@@ -216,7 +215,7 @@ def _first_words(url: str) -> str | OSError | ValueError:
 
 
 def _key(name: str) -> CheckDocument:
-    from keet.agent.model.faults import key_variable
+    from keet.agent.model.messages import key_variable
 
     variable = key_variable(name)
     if variable and not os.environ.get(variable):

@@ -33,7 +33,7 @@ from keet.cli.model_options import (
     check_files,
     model_options,
 )
-from keet.cli.stderr import print_problem, print_progress, tell_once
+from keet.cli.pager import print_problem, print_progress, tell_once
 from keet.errors import ExitCode, IngestError, NotAvailable, UsageError
 from keet.formatting import count_noun
 
@@ -165,15 +165,15 @@ def _explain_one(args: Namespace, chosen: ModelOptions | None) -> int:
         code = _print_against(args, explanation, against)
     patched = 0
     if args.patch is not None:
-        from keet.cli.patch_option import write_patch
+        from keet.cli.model_options import write_patch
 
         patched = write_patch(args.patch, explanation)
     return code or _model_exit_code(explanation) or patched
 
 
 def _explanation(args: Namespace, chosen: ModelOptions | None) -> Explanation:
-    from keet.analysis.capture.report_document import profile_notes
-    from keet.profile.launch_sequences import MAX_DECODED
+    from keet.analysis.capture.coverage import profile_notes
+    from keet.profile.run_link import MAX_DECODED
     from keet.report import read_profile
 
     profile = read_profile(args.reports[0], source=args.source, run_table=args.run_table)
@@ -195,7 +195,7 @@ def _explained(
     explained, and so are all launches in JSON. `once`: the output needs each launch once."""
     from keet.diagnosis.diagnosis import MAX_FINDINGS
     from keet.explanation.analyst import explain
-    from keet.profile.launch_sequences import MAX_DECODED
+    from keet.profile.run_link import MAX_DECODED
 
     selected = args.launch is not None or args.kernel is not None
     is_json = args.format == "json"
@@ -236,7 +236,7 @@ def _print_against(args: Namespace, explanation: Explanation, against: Explanati
     if args.format == "json":
         from keet.documents.diff import ExplainAgainstDocument
         from keet.documents.document import Streamed, json_pieces
-        from keet.explanation.explain_document import explain_fields
+        from keet.explanation.analyst import explain_fields
 
         against_field = ("against", None if forbidden else difference)
         fields = chain(explain_fields(explanation), [against_field])
@@ -325,7 +325,7 @@ def _explain_each(
     args: Namespace, paths: list[Path], chosen: ModelOptions | None
 ) -> tuple[list[Explanation], list[IngestError]]:
     """The explanations, and the errors of reports that can't be read."""
-    from keet.analysis.capture.report_document import profile_notes
+    from keet.analysis.capture.coverage import profile_notes
     from keet.report import read_profile
 
     explained: list[Explanation] = []
@@ -376,7 +376,7 @@ def print_explanation(
     out = Destination(args)
     if args.format == "json":
         from keet.documents.document import json_pieces
-        from keet.explanation.explain_document import explain_stream
+        from keet.explanation.analyst import explain_stream
 
         is_line = several or len(explanations) > 1
         documents = (

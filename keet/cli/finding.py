@@ -17,7 +17,7 @@ from keet.cli.arguments import Destination, add_output
 from keet.errors import UsageError, one_line
 
 if TYPE_CHECKING:
-    from keet.documents.cases import CaseDocument
+    from keet.documents.finding import CaseDocument
 
 EXAMPLES = """\
 examples:
@@ -70,12 +70,12 @@ def run(args: Namespace) -> None:
     if filters:
         show_cases(args, chosen_cases(args, wanted))
         return
-    from keet.explanation.casebook import finding_reference
+    from keet.explanation.finding_notes import finding_reference
 
     out = Destination(args)
     if args.format == "json":
-        from keet.documents.cases import FindingsDocument
         from keet.documents.document import json_text
+        from keet.documents.finding import FindingsDocument
         from keet.findings import findings
 
         chosen = [wanted] if wanted else findings()
@@ -141,9 +141,9 @@ def _words(name: str) -> tuple[str, ...]:
 def cases_named(name: str) -> list[CaseDocument]:
     """The case with this id, `FAMILY/CASE`, or with its last part; empty if it is the name of no
     case. Raises UsageError for a name with a slash that is unknown, and for the name of several."""
-    from keet.explanation import casebook
+    from keet.explanation import finding_notes
 
-    cases = casebook.cases_named(name) if name else []
+    cases = finding_notes.cases_named(name) if name else []
     if len(cases) > 1:
         ids = ", ".join(case.id for case in cases)
         raise UsageError(f"{name} is the name of several cases; use one of: {ids}")
@@ -155,7 +155,7 @@ def cases_named(name: str) -> list[CaseDocument]:
 def _case_hint(name: str) -> str:
     import difflib
 
-    from keet.explanation.casebook import casebook
+    from keet.explanation.finding_notes import casebook
 
     close = difflib.get_close_matches(name, [case.id for case in casebook()], n=1, cutoff=0.8)
     family = name.partition("/")[0]
@@ -167,12 +167,14 @@ def _case_hint(name: str) -> str:
 
 def chosen_cases(args: Namespace, finding: str | None) -> list[CaseDocument]:
     """The cases that the options select; raises UsageError if there are none."""
-    from keet.explanation import casebook
+    from keet.explanation import finding_notes
 
     for option in ("archetype", "family"):
-        known = {getattr(case, option) for case in casebook.casebook()}
+        known = {getattr(case, option) for case in finding_notes.casebook()}
         _check_known(option, getattr(args, option), known)
-    chosen = casebook.chosen_cases(finding, args.archetype, args.family, lookalikes=args.lookalikes)
+    chosen = finding_notes.chosen_cases(
+        finding, args.archetype, args.family, lookalikes=args.lookalikes
+    )
     if not chosen:
         raise UsageError("the casebook has no such case; leave out one of the options")
     return chosen
@@ -191,7 +193,7 @@ def _check_known(option: str, wanted: str | None, known: set[str]) -> None:
 
 def show_cases(args: Namespace, cases: list[CaseDocument]) -> None:
     """A list; a single case that was named in full."""
-    from keet.documents.cases import CasesDocument
+    from keet.documents.finding import CasesDocument
     from keet.pages.cases import case_page, cases_page
 
     Destination(args).show(

@@ -63,7 +63,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from keet.analysis.hotspots.launch_hotspots import examined_launches, ranked_launches
+    from keet.analysis.hotspots.line_facts import examined_launches, ranked_launches
     from keet.report import read_profile
 
     profile = read_profile(args.report, source=args.source)

@@ -18,7 +18,7 @@ from keet.cli.arguments import (
     view_top,
 )
 from keet.cli.model_options import add_model, announce, check_files, model_options
-from keet.cli.stderr import print_problem, print_progress
+from keet.cli.pager import print_problem, print_progress
 from keet.cli.top import add_store, note_older
 from keet.errors import ExitCode, UsageError
 

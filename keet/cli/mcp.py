@@ -14,7 +14,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
 from keet.cli.arguments import reports_at
-from keet.cli.stderr import print_progress
+from keet.cli.pager import print_progress
 from keet.errors import ExitCode
 from keet.formatting import count_noun
 
@@ -73,13 +73,13 @@ def _waiting_text(args: Namespace) -> str:
 
 
 def run(args: Namespace) -> None:
-    from keet.optional_packages import check
+    from keet.lazy import check
 
     check("mcp", "mcp")
     import anyio
 
     from keet import progress
-    from keet.serve.allowed_folders import AllowedFolders
+    from keet.serve.reports import AllowedFolders
 
     progress.hide()
     roots = AllowedFolders(args.roots or [Path()])

@@ -74,8 +74,8 @@ def run(args: Namespace) -> None:
 
         out.write_pieces(metrics_csv(tables))
     elif args.format == "parquet":
-        from keet.analysis.metric_table import HEADER, long_rows
-        from keet.corpus.store.parquet_tables import write_parquet
+        from keet.corpus.store.part_writer import write_parquet
+        from keet.documents.show import HEADER, long_rows
 
         if args.output is None:
             raise UsageError("--format parquet is a binary file; name it with: -o FILE")
@@ -96,8 +96,8 @@ def run(args: Namespace) -> None:
 def _tables(launches: Sequence[Launch], args: Namespace) -> Iterator[MetricsLaunch]:
     """The rows of each launch, one launch after the other. Raises if no launch has any, before
     something is printed."""
-    from keet.analysis.metric_table import containing, launch_metrics
-    from keet.profile.launch_sequences import iterate_launches
+    from keet.documents.show import containing, launch_metrics
+    from keet.profile.run_link import iterate_launches
 
     wanted = args.pattern.pattern if args.pattern else None
     matches = None if wanted is None else containing(wanted)

@@ -26,7 +26,7 @@ from keet.cli.arguments import (
     positive,
 )
 from keet.cli.model_options import add_chosen_model, add_show_prompt, announce, chosen_model
-from keet.cli.stderr import print_problem, print_progress
+from keet.cli.pager import print_problem, print_progress
 from keet.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import number, option_type, pattern, positive
-from keet.cli.stderr import loud_stderr, print_note
+from keet.cli.pager import loud_stderr, print_note
 from keet.errors import IngestError, NotAvailable, UsageError, one_line
-from keet.optional_packages import install_command
+from keet.lazy import install_command
 
 if TYPE_CHECKING:
-    from keet.collect.ncu_command import ProfileRequest
+    from keet.collect.profile_plan import ProfileRequest
 
 TAKES_PROGRAM = True
 """The program and its arguments follow `--`; they are in `args.program`."""
@@ -182,7 +182,7 @@ def run(args: Namespace) -> int:
     _check_place(report, args)
     if not args.function:
         return _profile_program(args, report)
-    from keet.collect.python_function import collect_function
+    from keet.collect.profile_program import collect_function
 
     status = collect_function(args.function, report, args.clock_control, print_note)
     _print_result(args, report)
@@ -254,10 +254,10 @@ def _script(program: list[str]) -> str:
 
 def _command(args: Namespace, report: Path) -> list[str]:
     if args.function:
-        from keet.collect.python_function import child_command
+        from keet.collect.profile_program import child_command
 
         return child_command(args.function, report, args.clock_control)
-    from keet.collect.ncu_command import ncu_command, short_command
+    from keet.collect.profile_plan import ncu_command, short_command
 
     request = _request(args)
     if request.launch_skip is None and request.launch_count is None and not request.as_range:
@@ -290,7 +290,7 @@ _CLOCKS = {
 
 
 def _request(args: Namespace) -> ProfileRequest:
-    from keet.collect.ncu_command import ProfileRequest
+    from keet.collect.profile_plan import ProfileRequest
 
     return ProfileRequest(
         program=tuple(args.program),
@@ -334,7 +334,7 @@ def _profile_program(args: Namespace, report: Path) -> int:
 
 
 def _ncu(args: Namespace) -> str:
-    from keet.collect.ncu_command import find_ncu
+    from keet.collect.profile_plan import find_ncu
 
     try:
         return find_ncu(args.ncu)

@@ -33,14 +33,14 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> None:
     from keet.analysis.roofline.launch_roofline import find_roofline
-    from keet.profile.launch_sequences import iterate_launches
+    from keet.profile.run_link import iterate_launches
     from keet.report import read_profile
 
     profile = read_profile(args.report)
     launches = iterate_launches(selected_launches(profile, args), "computing rooflines")
     out = Destination(args)
     if args.format == "json":
-        from keet.documents.roofline import RooflineDocument
+        from keet.documents.charts import RooflineDocument
 
         out.write_launches(RooflineDocument, profile, map(find_roofline, launches))
         return

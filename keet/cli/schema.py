@@ -46,6 +46,6 @@ def run(args: Namespace) -> None:
 def schema_documents() -> dict[str, type[Document]]:
     """The types of all JSON outputs, by name."""
     from keet.formats.schema import DOCUMENTS
-    from keet.serve.tools import TOOLS
+    from keet.serve.reports import TOOLS
 
     return {**DOCUMENTS, **{f"mcp-{name}": tool.result for name, tool in TOOLS.items()}}

@@ -67,11 +67,11 @@ def run(args: Namespace) -> None:
     listed = _listed(selected, args)
     out = Destination(args)
     if args.format == "json":
-        from keet.analysis.capture.report_document import report_document
+        from keet.analysis.capture.coverage import report_document
         from keet.documents.document import Streamed, json_pieces
         from keet.documents.shared_types import DeviceDocument
         from keet.documents.show import ShowDocument
-        from keet.profile.launch_sequences import iterate_launches
+        from keet.profile.run_link import iterate_launches
 
         written = iterate_launches(listed, "writing launches")
         fields = {
@@ -101,7 +101,7 @@ def run(args: Namespace) -> None:
 
 def _listed(launches: Sequence[Launch], args: Namespace) -> Sequence[Launch]:
     """In the requested order; a terminal gets at most the MAX_ROWS longest launches."""
-    from keet.profile.launch_sequences import longest_first
+    from keet.profile.run_link import longest_first
 
     by_time = longest_first(launches)
     shown = by_time if args.all or args.format != "terminal" else by_time[:MAX_ROWS]

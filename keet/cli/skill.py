@@ -6,8 +6,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from keet.cli.pager import show_text
-from keet.cli.stderr import print_note
+from keet.cli.pager import print_note, show_text
 from keet.errors import UsageError, reason_of
 
 EXAMPLES = """\

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import Destination, add_kernel, add_output, add_top, pattern, top_of
-from keet.cli.stderr import print_note
+from keet.cli.pager import print_note
 from keet.errors import UsageError
 
 if TYPE_CHECKING:

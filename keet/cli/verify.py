@@ -76,7 +76,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     from keet.report import read_profile
-    from keet.verification.verify_against import verify_against
+    from keet.verification.verify import verify_against
 
     *reports, name = _in_order(args)
     text = name if _is_text(name) else _read(name)

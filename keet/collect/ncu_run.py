@@ -29,8 +29,7 @@ from keet.collect.plain_run import (
 )
 from keet.errors import IngestError, NotAvailable, ProgramFailed
 from keet.profile import Launch
-from keet.profile.run_table import RunTable
-from keet.profile.timeline import Record
+from keet.profile.run_table import Record, RunTable
 from keet.report import read_profile
 
 

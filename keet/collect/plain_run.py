@@ -20,8 +20,7 @@ from typing import NamedTuple
 
 from keet.collect.recorder import NoRecorder, Recording, build_recorder, read_recording
 from keet.errors import UsageError, reason_of
-from keet.profile.run_table import RunTable
-from keet.profile.timeline import Record, busy_parts, in_order, table_of
+from keet.profile.run_table import Record, RunTable, busy_parts, in_order, table_of
 
 _OF_NCU = ("ncu", "TreeLauncherSub")
 """Names of the processes that ncu itself consists of, as the kernel cuts them."""

@@ -6,38 +6,35 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from keet.analysis.capture.report_document import report_document
+from keet.analysis.capture.coverage import report_document
 from keet.analysis.ledger import LaunchLedger, Ledger
 from keet.comparison.causes.account_changes import account_changes
 from keet.comparison.causes.attribution import attribute
 from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch, longest_launch
 from keet.comparison.causes.finding_changes import find_next_step, outcome
-from keet.comparison.caveat import Caveat, doubt_of
-from keet.comparison.comparability import NO_TIMES, compare_captures
+from keet.comparison.comparability import NO_TIMES, Caveat, compare_captures, doubt_of
 from keet.comparison.numbers import LaunchTimes, NumberChange, Numbers
 from keet.comparison.pairs import Pairing, pair_groups
 from keet.comparison.result import Difference, PairDifference, TimeChange
+from keet.comparison.same_kernel import Side, SideCapture, groups_of
 from keet.comparison.sentences import name_keet_diff_options, pair_headline, with_sentences
-from keet.comparison.sides import Side, SideCapture, groups_of
 from keet.comparison.timing.basis_choice import (
     choose_weighting,
+    few_like_profiled,
     guessed_pair_caveats,
+    mixed_launches_caveat,
     no_pair_caveat,
     one_sided_caveat,
-    pair_caveats,
-    table_caveats,
-)
-from keet.comparison.timing.pair_timing import Timing
-from keet.comparison.timing.run_weighting import RunWeighting
-from keet.comparison.timing.time_caveats import (
-    few_like_profiled,
-    mixed_launches_caveat,
     opposite_durations_caveat,
+    pair_caveats,
     pair_overlap_caveat,
     replay_differs,
     replay_not_scaled,
+    table_caveats,
     total_overlap_caveat,
 )
+from keet.comparison.timing.pair_timing import Timing
+from keet.comparison.timing.weighting import RunWeighting
 from keet.documents.diff import (
     ChangeVerdictDocument,
     ComparabilityDocument,

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from keet.catalog import metric_named, metrics, unit_of
-from keet.comparison.caveat import Caveat
+from keet.comparison.comparability import Caveat
 from keet.comparison.numbers import Numbers
 from keet.comparison.result import Difference, Gate, PairDifference, Regression
-from keet.comparison.sides import KernelGroup, SideCapture
+from keet.comparison.same_kernel import KernelGroup, SideCapture
 from keet.errors import NotComparable, UsageError
 from keet.evidence import Evidence, Sentence, constant, counted
 from keet.profile import Launch

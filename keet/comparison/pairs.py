@@ -16,6 +16,7 @@ from itertools import product
 from typing import NamedTuple
 
 from keet.comparison.same_kernel import (
+    KernelGroup,
     alike_arguments,
     alike_sources,
     function_of,
@@ -23,8 +24,8 @@ from keet.comparison.same_kernel import (
     may_be_same,
     resemblance,
     same_code,
+    threads_of,
 )
-from keet.comparison.sides import KernelGroup, threads_of
 from keet.documents.diff import How
 from keet.profile import Launch
 

@@ -12,10 +12,10 @@ from keet.comparison.causes.account_changes import PartChange
 from keet.comparison.causes.attribution import Attribution
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.finding_changes import NextStep
-from keet.comparison.caveat import Caveat
+from keet.comparison.comparability import Caveat
 from keet.comparison.numbers import NumberChange, Speedup
 from keet.comparison.pairs import Pairing
-from keet.comparison.sides import Side
+from keet.comparison.same_kernel import Side
 from keet.comparison.timing.pair_timing import Timing
 from keet.comparison.timing.weighting import NoTotal
 from keet.documents.diff import (

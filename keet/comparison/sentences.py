@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from keet.comparison.causes.explained_pair import WeightedLaunch, longest_launch
-from keet.comparison.caveat import Caveat, naming_keet_diff
+from keet.comparison.comparability import Caveat, naming_keet_diff
 from keet.comparison.numbers import NumberChange, Speedup, launch_count
 from keet.comparison.result import Difference, PairDifference
-from keet.comparison.sides import KernelGroup
+from keet.comparison.same_kernel import KernelGroup
 from keet.documents.diff import ComparabilityDocument, How, VerdictWord
 from keet.documents.document import numbers_in
 from keet.documents.explain import GroundingDocument

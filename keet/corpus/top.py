@@ -25,10 +25,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from keet.analysis.limits import NOTABLE_PART
+from keet.analysis.parameters import NOTABLE_PART
 from keet.corpus.batch.stored_files import is_gone
-from keet.corpus.store.launch_sql import TIME_BASE, LaunchFilter, choose, does_more_work
-from keet.corpus.store.reader import Store
+from keet.corpus.store.reader import TIME_BASE, LaunchFilter, Store, choose, does_more_work
 from keet.documents.finding import CauseCertainty, Forecast
 from keet.documents.top import (
     By,
@@ -39,7 +38,7 @@ from keet.documents.top import (
     TopDocument,
 )
 from keet.explanation.headline import DEBUG_BUILD_STARTS
-from keet.profile.launch_sequences import representative
+from keet.profile.run_link import representative
 
 _KEYS: dict[By, tuple[str, ...]] = {
     "kernel": ("kernel", "grid", "block"),

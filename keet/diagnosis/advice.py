@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from keet.analysis.kernel_kind.archetype import Language, language_of
-from keet.analysis.kernel_kind.library import launched_by
+from keet.analysis.archetype import Language, language_of
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.library import launched_by
 from keet.analysis.remedy_conditions.fact import Fact
 from keet.diagnosis.finding import HERE, Advice, Because, Finding
 from keet.documents.finding import Place

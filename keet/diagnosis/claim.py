@@ -6,9 +6,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, get_args
 
-from keet.analysis.evidence_areas import areas_of
-from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.hardware.ceilings import SECTOR
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.ledger import areas_of
 from keet.analysis.time_model import MOST_REMOVED, Effect
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence, constant

@@ -29,9 +29,15 @@ from keet.analysis.time_model import (
 )
 from keet.catalog import stalls
 from keet.diagnosis.claim import ClaimEffect, Refused, WorkClaim
-from keet.diagnosis.diagnosis import Diagnosis, cause_certainty
+from keet.diagnosis.diagnosis import (
+    Diagnosis,
+    cause_certainty,
+    chance,
+    expected_gain,
+    forecast,
+    possible_gain,
+)
 from keet.diagnosis.finding import LOWER_PRECISION, REDUNDANT_WORK, Finding
-from keet.diagnosis.forecast import chance, expected_gain, forecast, possible_gain
 from keet.diagnosis.work_claims import (
     byte_claim,
     instruction_claim,

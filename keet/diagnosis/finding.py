@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from keet.catalog.measured_cases import precedents
+from keet.catalog.loading import precedents
 from keet.documents.document import computed, live
 from keet.documents.finding import (
     CauseCertainty,

@@ -23,10 +23,8 @@ from keet.analysis.candidate import (
 )
 from keet.analysis.decisions.double_precision import in_single_precision
 from keet.analysis.decisions.replays import COALESCED_WAITS
-from keet.analysis.hardware.ceilings import HOST_LINK, spoken_unit
-from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.hardware.ceilings import HOST_LINK, SECTOR, spoken_unit
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LEAST_KERNEL_NS
 from keet.analysis.machine_code.instructions.opcodes import BY_PIPE, SINGLE
 from keet.analysis.memory_work import global_part, less_shared
 from keet.analysis.parallelism.resident_warps import (
@@ -37,7 +35,7 @@ from keet.analysis.parallelism.resident_warps import (
     resident,
     working_part,
 )
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import LEAST_KERNEL_NS, Parameter
 from keet.analysis.several_launches.traffic import stored_bytes
 from keet.analysis.time_model import ASLEEP, HOT_LINE, INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.catalog import stalls

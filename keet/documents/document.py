@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, dataclass_transform
 
 from keet.evidence import Evidence, Prose, Sentence
-from keet.lazy_dataclass import LazyDataclass, given_names, make_on_use
+from keet.lazy import LazyDataclass, given_names, make_on_use
 from keet.units import Quantity
 
 

@@ -13,16 +13,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.account import Account, TimePart
+from keet.analysis.archetype import PURPOSES
 from keet.analysis.hardware.ceilings import NEAR_PEAK, TIE
 from keet.analysis.hardware.stages import UnitStage
-from keet.analysis.kernel_kind.executed_code import PURPOSES
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import FEW, NAMED_PART, NEARLY_ALL
+from keet.analysis.parameters import FEW, NAMED_PART, NEARLY_ALL
 from keet.documents.explain import Note
 from keet.evidence import Evidence, Sentence
 from keet.formatting import capitalized, uncapitalized
 from keet.profile import Location
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 from keet.units import Quantity
 
 if TYPE_CHECKING:

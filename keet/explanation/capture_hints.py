@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from keet.analysis.capture.capture_command import NEW_COMMAND, CaptureCommand
+from keet.analysis.capture.recapture import NEW_COMMAND, CaptureCommand
 from keet.documents.shared_types import Skipped
 from keet.evidence import Sentence, report_number, slug_of
 from keet.formatting import enumerated
 from keet.masking import MARK
-from keet.profile.ncu_options import IMPORT_SOURCE, SECTION_OF_CODE, NcuOption, ProfileAgain
+from keet.profile.metric import IMPORT_SOURCE, SECTION_OF_CODE, NcuOption, ProfileAgain
 
 NO_REMEDY = "nothing to do"
 DEBUG_BUILD = "optimised code"

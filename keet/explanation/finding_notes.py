@@ -1,26 +1,108 @@
 """What stands below a finding: what the same fix gained in measured cases, the nearest of them, and
 why a cause is only possible.
+
+Gains in words, the same in every list, table and sentence.
+
+The casebook: measured pairs of kernels, before and after one or several fixes; and what `keet
+finding` says of a finding with them.
+
+Profiles and programs of the cases are in keet's repository; the index ships with keet. `make
+casebook-import` writes it from measurements, never by hand.
 """
 
 from __future__ import annotations
 
+import gzip
+import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cache
+from typing import Any
 
 from keet.analysis.account import UNKNOWN, Account, TimePart
-from keet.analysis.kernel_kind.archetype import archetype_of, is_debug_build, language_of
+from keet.analysis.archetype import archetype_of, is_debug_build, language_of
+from keet.analysis.candidate import MAX_GAIN
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
-from keet.analysis.limits import SIMILAR
+from keet.analysis.parameters import SIMILAR
 from keet.analysis.time_model import WORTH
-from keet.catalog.measured_cases import CaseSummary, Precedents, case_summaries
+from keet.catalog.loading import CASE_SUMMARIES, CaseSummary, Precedents, case_summaries, precedents
 from keet.diagnosis.diagnosis import MOSTLY_UNKNOWN
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
-from keet.documents.finding import NearestDocument, PrecedentsDocument
-from keet.evidence import Sentence, constant, counted
-from keet.explanation.gain_texts import LEAST_GAIN
+from keet.documents.document import LEFT_OUT
+from keet.documents.finding import (
+    CaseDocument,
+    CaseReferenceDocument,
+    CaseStepDocument,
+    FindingReferenceDocument,
+    Forecast,
+    MovedDocument,
+    NearestDocument,
+    ParameterDocument,
+    PrecedentsDocument,
+    RemedyDocument,
+    SimilarDocument,
+)
+from keet.evidence import Evidence, Sentence, constant, counted
+from keet.findings import Condition, findings
 from keet.units import Quantity
+
+OPEN_GAIN = Sentence("gain not known")
+LEAST_GAIN = constant(round(100 * (WORTH - 1), 6), "%", "gain from which on a cause is a finding")
+
+
+def forecast_text(finding: Finding, ledger: Ledger) -> Sentence:
+    """`2.1x faster (1.6x to 3.9x)`, `27x faster (21x or more)`. Where the amounts are a model's, it
+    says so: `... with the model's amounts; keet alone: 1.2x`."""
+    name = f"{finding.id}.claimed" if finding.origin == "model" else finding.id
+    whose = ", with the model's amounts" if finding.amounts_by == "model" else ""
+    gains = forecast_evidence(name, finding.forecast, f"{finding.label}{whose}", ledger)
+    text = range_text(finding.id, *gains, variant=finding.variant)
+    if finding.amounts_by != "model":
+        return text
+    if not finding.keet_alone:
+        return Sentence("{text} with the model's amounts; keet alone: no estimate", text=text)
+    own = forecast_evidence(f"{finding.id}.own", finding.keet_alone, finding.label, ledger)[1]
+    claimed = "{text} with the model's amounts; keet alone: {own:times}"
+    return Sentence(claimed, text=text, own=own)
+
+
+def forecast_evidence(
+    name: str, forecast: Forecast, label: str, ledger: Ledger
+) -> tuple[Evidence, Evidence, Evidence]:
+    """The least, the likely and the largest gain, entered in the ledger of the launch."""
+
+    def entered(bound: str, gain: float) -> Evidence:
+        number, words = Quantity(gain, ""), f"times faster without {label}, {bound}"
+        piece = ledger.derived(f"forecast.{name}.{bound}", number, words)
+        # Two claims of a model may be about the same finding.
+        is_other = piece.value != gain
+        return (
+            ledger.derived(f"forecast.{name}.{bound}.{gain!r}", number, words)
+            if is_other
+            else piece
+        )
+
+    low, likely, high = forecast
+    return entered("at least", low), entered("likely", likely), entered("at most", high)
+
+
+def range_text(
+    finding: str | None, low: Evidence, likely: Evidence, high: Evidence, *, variant: str = ""
+) -> Sentence:
+    """A launch that is too short does not become faster by batching: it does more in its time. The
+    gain of launches that share data is that of all of them."""
+    spec = findings().get(finding or "")
+    if spec is not None and variant in spec.open_gains:
+        return OPEN_GAIN
+    does_more = spec is not None and (spec.of_launches or variant in spec.more_work)
+    what = "the work in the same time" if does_more else "faster"
+    what += " together" if variant in BETWEEN_LAUNCHES else ""
+    highest = "or more" if high.value >= MAX_GAIN else Sentence("to {high:times}", high=high)
+    form = "{likely:times} {what} ({low:times} {highest})"
+    return Sentence(form, likely=likely, what=what, low=low, highest=highest)
+
 
 MEASURED_ON = "H200"
 
@@ -171,3 +253,109 @@ def _reason(finding: Finding, view: LaunchView, account: Account) -> str:
 def _largest_unknown(account: Account) -> TimePart | None:
     unknown = [part for part in account.all() if part.id.rpartition(".")[2] == UNKNOWN]
     return max(unknown, key=lambda part: float(part.percent.value), default=None)
+
+
+_INDEX = CASE_SUMMARIES.with_name("cases.json.gz")
+_PROFILE = "kernels_samples/casebook/families/{}/profiles/{}.{}.keet.json.zst"
+"""In keet's repository: of a family, a problem and a side."""
+
+
+@cache
+def casebook() -> tuple[CaseDocument, ...]:
+    index = json.loads(gzip.decompress(_INDEX.read_bytes()))
+    return tuple(
+        _case(index["usual"] | index["families"][row["family"]] | row, index["diffs"])
+        for row in index["cases"]
+    )
+
+
+def _case(row: dict[str, Any], diffs: Mapping[str, str]) -> CaseDocument:
+    family, sides = row["family"], (row.pop("before"), row.pop("after"))
+    special = {
+        "diff": diffs[":".join((family, *sides))],
+        "moved": MovedDocument(**row["moved"]),
+        "steps": [CaseStepDocument(**step) for step in row["steps"]] or LEFT_OUT,
+        "profiles": tuple(_PROFILE.format(family, row["problem"], side) for side in sides),
+        "counters": {name: (pair[0], pair[1]) for name, pair in row["counters"].items()},
+    }
+    return CaseDocument(**row | special)
+
+
+def cases_named(name: str) -> list[CaseDocument]:
+    """By the full id, or by the part after the family, which several may have."""
+    return [case for case in casebook() if name in (case.id, case.id.partition("/")[2])]
+
+
+def chosen_cases(
+    finding: str | None, archetype: str | None, family: str | None = None, *, lookalikes: bool
+) -> list[CaseDocument]:
+    """Grouped by finding, the largest gain of that cause first. `lookalikes`: only those."""
+    chosen = [
+        case
+        for case in casebook()
+        if finding in (None, case.finding)
+        and archetype in (None, case.archetype)
+        and family in (None, case.family)
+        and (case.lookalike or not lookalikes)
+    ]
+    return sorted(chosen, key=lambda case: (case.finding, case.lookalike, -case.gain))
+
+
+_EXAMPLES = 3
+
+
+def finding_reference(finding: str) -> FindingReferenceDocument:
+    """`finding`: its id. Cases are only from work families: developers of keet must not see the
+    locked ones."""
+    spec = findings()[finding]
+    own = [case for case in casebook() if case.finding == finding and case.split == "work"]
+    own.sort(key=lambda case: case.gain, reverse=True)
+    measured = precedents().get(finding)
+    return FindingReferenceDocument(
+        id=spec.id,
+        label=spec.label,
+        family=spec.family,
+        meaning=spec.meaning,
+        judged=spec.how,
+        checks=[f"keet/findings/{spec.id}.py"] if spec.family != "healthy" else [],
+        rules=list(spec.rules),
+        parameters=[
+            ParameterDocument(
+                name=parameter.name,
+                value=float(parameter),
+                meaning=parameter.meaning,
+                source=parameter.source,
+            )
+            for parameter in spec.parameters
+        ],
+        similar=[
+            SimilarDocument(id=other, label=findings()[other].label, difference=text)
+            for other, text in spec.unlike.items()
+        ],
+        remedies=[
+            RemedyDocument(
+                name=condition.name,
+                condition=_condition_text(condition),
+                needs=[fact.id for fact in condition.needs],
+                excludes=[fact.id for fact in condition.excludes],
+                text=Sentence(text, here="", library="the library"),
+            )
+            for condition, text in spec.remedies.items()
+        ],
+        precedents=PrecedentsDocument.taken_from(measured) if measured else None,
+        best_cases=_examples(case for case in own if not case.lookalike),
+        lookalike_cases=_examples(case for case in own if case.lookalike),
+    )
+
+
+def _condition_text(condition: Condition) -> Sentence:
+    """The condition of a remedy, in the words of its facts."""
+    holds = "; ".join(fact.words for fact in condition.needs)
+    fails = [fact.negated or f"not: {fact.words}" for fact in condition.excludes]
+    words = ", and ".join(filter(None, (holds, *fails))) or "otherwise"
+    return Sentence(words, here="", library="a library")
+
+
+def _examples(cases: Iterable[CaseDocument]) -> list[CaseReferenceDocument]:
+    first = list(cases)[:_EXAMPLES]
+    return [CaseReferenceDocument(id=case.id, fix=case.fix, speedup=case.gain) for case in first]

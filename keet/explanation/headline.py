@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from keet.analysis.capture.report_document import has_only_shape
+from keet.analysis.archetype import is_debug_build, skipped_ahead_share
+from keet.analysis.capture.coverage import has_only_shape
 from keet.analysis.decisions.saturated import while_active
 from keet.analysis.hardware.ceilings import MEMORY_UNITS, TIE, WHOLE, Ceiling, spoken_unit
 from keet.analysis.hardware.stages import SCHEDULERS
-from keet.analysis.kernel_kind.archetype import is_debug_build, skipped_ahead_share
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import MAJORITY, NAMED_PART, NOTABLE_PART
 from keet.analysis.parallelism.resident_warps import (
     LIMIT_WORDS,
     blocks_differ,
@@ -21,7 +20,7 @@ from keet.analysis.parallelism.resident_warps import (
     instructions_per_warp,
     tightest_limits,
 )
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import MAJORITY, NAMED_PART, NOTABLE_PART, Parameter
 from keet.analysis.remedy_conditions.waits import warps_sleep
 from keet.analysis.roofline.launch_roofline import AT_CEILING, issue_limited, reached_share
 from keet.analysis.time_model import BLOCK_STARTS, HOT_LINE, LEADS, WORTH

@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.amounts.resources import block_resources, blocks_text, warps_text
-from keet.analysis.hardware.ceilings import Ceiling
-from keet.analysis.hardware.rates import SECTOR, per_second, positive
+from keet.analysis.hardware.ceilings import SECTOR, Ceiling, per_second, positive
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.ledger import LaunchLedger
-from keet.analysis.limits import NEGLIGIBLE
+from keet.analysis.parameters import NEGLIGIBLE
 from keet.analysis.roofline.compute import compute_ceilings, loads_constants
 from keet.analysis.roofline.launch_roofline import SHOWN_WORK, lead_of
 from keet.analysis.roofline.memory import dram_ceiling, slow_dram_clock

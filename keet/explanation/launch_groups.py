@@ -11,15 +11,14 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from keet.analysis.kernel_kind.archetype import is_debug_build
-from keet.analysis.limits import NOTABLE_PART, SAVED_PART, SEVERAL, SIMILAR
-from keet.analysis.parameters import Parameter
+from keet.analysis.archetype import is_debug_build
+from keet.analysis.parameters import NOTABLE_PART, SAVED_PART, SEVERAL, SIMILAR, Parameter
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.documents.finding import Forecast
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings import findings
 from keet.profile import Launch, RunPositions
-from keet.profile.launch_sequences import MAX_DECODED
+from keet.profile.run_link import MAX_DECODED
 
 LIKELY = 1
 """Position of the likely gain in a forecast."""

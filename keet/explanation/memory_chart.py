@@ -12,16 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from keet.analysis.hardware.ceilings import HOST_LINK, TIE, Ceiling
-from keet.analysis.hardware.rates import SECTOR, positive
+from keet.analysis.hardware.ceilings import HOST_LINK, SECTOR, TIE, Ceiling, positive
 from keet.analysis.hardware.stages import measured_stages
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import MAJORITY, NEGLIGIBLE, SAME_COUNT
 from keet.analysis.memory_work import local_cause, shared_addresses
+from keet.analysis.parameters import MAJORITY, NEGLIGIBLE, SAME_COUNT
 from keet.analysis.remedy_conditions.global_memory import LOAD, STORE, addresses_of
 from keet.analysis.roofline.memory import dram_ceiling, memory_ceilings
 from keet.analysis.time_model import LEADS
-from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode, NodeId
+from keet.documents.charts import MemoryChart, MemoryLink, MemoryNode, NodeId
 from keet.evidence import Evidence, Sentence
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.profile import Absent

@@ -12,9 +12,9 @@ from keet.analysis.time_model import WORTH
 from keet.diagnosis.diagnosis import MOSTLY_UNKNOWN
 from keet.diagnosis.finding import Finding
 from keet.evidence import Sentence
-from keet.explanation.gain_texts import LEAST_GAIN
+from keet.explanation.finding_notes import LEAST_GAIN
 from keet.findings import findings
-from keet.profile.rules import RuleResult
+from keet.profile.metric import RuleResult
 from keet.safe_text import shortened
 from keet.units import Quantity
 

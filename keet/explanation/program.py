@@ -13,10 +13,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from keet.analysis.kernel_kind.archetype import is_debug_build
-from keet.analysis.kernel_kind.library import launched_by
+from keet.analysis.archetype import is_debug_build
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
-from keet.analysis.limits import NOTABLE_PART, SEVERAL
+from keet.analysis.library import launched_by
+from keet.analysis.parameters import NOTABLE_PART, SEVERAL
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import Finding
 from keet.documents.amounts import ProgramAmounts
@@ -43,7 +43,7 @@ from keet.explanation.same_work import (
 )
 from keet.formatting import times_text
 from keet.profile import Launch
-from keet.profile.launch_sequences import by_kernel_and_shape, median, representative
+from keet.profile.run_link import by_kernel_and_shape, median, representative
 from keet.units import Quantity
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from keet.analysis.code_names import with_more
 from keet.analysis.ledger import Ledger
-from keet.analysis.limits import FEW_BYTES, SAME_BYTES, SEVERAL, SIMILAR
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import FEW_BYTES, SAME_BYTES, SEVERAL, SIMILAR, Parameter
 from keet.analysis.roofline.compute import compute_ceilings, loads_constants
 from keet.analysis.roofline.launch_roofline import lead_of
 from keet.analysis.several_launches.cross_launch import SAVED_ACROSS

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
-from keet.analysis.limits import MAJORITY, SAVED_PART
+from keet.analysis.parameters import MAJORITY, SAVED_PART
 from keet.analysis.replay_gap import REPLAY_DIFFERS, ReplayGap, replay_gap
 from keet.analysis.replay_gap_reasons import HARDLY_SHARED, REASON_NAMES, ReplayReasons
 from keet.documents.document import live

@@ -22,9 +22,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from keet.analysis.candidate import Candidate
-from keet.analysis.evidence_areas import Area
 from keet.analysis.hotspots.source_lines import AccessKind
 from keet.analysis.launch_view import LaunchView, LeadingLines
+from keet.analysis.ledger import Area
 from keet.analysis.parameters import Parameter
 from keet.analysis.remedy_conditions.fact import Fact
 from keet.analysis.time_model import TimeModel

@@ -15,10 +15,9 @@ from keet.analysis.decisions.atomics import (
     retries,
     shown_retries,
 )
-from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.hardware.ceilings import SECTOR
 from keet.analysis.hotspots.source_calls import beside, call_of
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LIKELY, MAJORITY, NOTABLE_PART
 from keet.analysis.machine_code.instructions.opcodes import ATOMICS, GLOBAL_LOADS, Role
 from keet.analysis.memory_work import (
     ATOMIC_KINDS,
@@ -29,6 +28,7 @@ from keet.analysis.memory_work import (
     less_shared,
     shared_atomics_by_data,
 )
+from keet.analysis.parameters import LIKELY, MAJORITY, NOTABLE_PART
 from keet.analysis.remedy_conditions import on_chip, origin
 from keet.analysis.time_model import (
     ATOMIC_RATE,

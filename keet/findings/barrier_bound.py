@@ -6,16 +6,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidate import Candidate, kept_waits
+from keet.analysis.candidate import Candidate, kept_waits, kept_waits_by, removed_part
 from keet.analysis.decisions.saturated import indexed_constants
-from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import NOTABLE_PART
 from keet.analysis.machine_code.instructions.opcodes import BY_PIPE
 from keet.analysis.parallelism.block_steps import BlockSteps, block_steps
 from keet.analysis.parallelism.inactive_threads import lone_thread
 from keet.analysis.parallelism.resident_warps import least_kept, resident_blocks
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import NOTABLE_PART, Parameter
 from keet.analysis.remedy_conditions import grid, instructions, on_chip, origin, waits
 from keet.analysis.remedy_conditions.waits import STEPS
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel

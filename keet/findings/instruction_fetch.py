@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import Candidate, kept_waits
 from keet.analysis.launch_view import LaunchView, LeadingLines
-from keet.analysis.limits import SHORT_KERNEL_NS
+from keet.analysis.parameters import SHORT_KERNEL_NS
 from keet.analysis.remedy_conditions import instructions, origin, waits
 from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence

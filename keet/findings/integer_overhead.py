@@ -6,13 +6,17 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidate import Amount, Candidate, part_of
-from keet.analysis.instruction_removal import kept_waits_by, removed_part
+from keet.analysis.candidate import Amount, Candidate, kept_waits_by, part_of, removed_part
 from keet.analysis.launch_view import LaunchView, LeadingLines
-from keet.analysis.limits import HUGE_DIVISION, INTEGER_DIVISIONS, MAJORITY, NOTABLE_PART
 from keet.analysis.machine_code.instructions.opcodes import BY_PIPE
 from keet.analysis.parallelism.register_tiles import loads_left, mostly_hits, part_of_memory
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import (
+    HUGE_DIVISION,
+    INTEGER_DIVISIONS,
+    MAJORITY,
+    NOTABLE_PART,
+    Parameter,
+)
 from keet.analysis.remedy_conditions import instructions, origin
 from keet.analysis.remedy_conditions.global_memory import WIDEST_ACCESS
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
@@ -254,7 +258,7 @@ def _shown(
 def _least(view: LaunchView) -> Amount:
     if view.code is None:
         return Amount(None)
-    from keet.analysis.amounts.bounds import floor  # needed with machine code only
+    from keet.analysis.amounts.resources import floor  # needed with machine code only
 
     return Amount(None, *floor(view, "arithmetic"))
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from keet.analysis.archetype import called_share
 from keet.analysis.candidate import (
     HIDEABLE,
     Candidate,
@@ -14,15 +15,12 @@ from keet.analysis.candidate import (
     needless_loads,
 )
 from keet.analysis.decisions.saturated import while_active
-from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE, Ceiling, spoken_unit
-from keet.analysis.hardware.rates import SECTOR
-from keet.analysis.kernel_kind.executed_code import called_share
+from keet.analysis.hardware.ceilings import HOST_LINK, SECTOR, WHOLE, Ceiling, spoken_unit
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LIKELY, MAJORITY
-from keet.analysis.parallelism.bytes_in_flight import BytesInFlight, bytes_in_flight
+from keet.analysis.parallelism.occupancy import BytesInFlight, bytes_in_flight
 from keet.analysis.parallelism.register_tiles import mostly_hits
 from keet.analysis.parallelism.resident_warps import few_warps, serial_share
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import LIKELY, MAJORITY, Parameter
 from keet.analysis.remedy_conditions import global_memory, grid, on_chip, origin, waits
 from keet.analysis.time_model import (
     ASLEEP,
@@ -343,7 +341,7 @@ def _why_apart(
         return Sentence(_PARTED), ()
     if not any(fact.test(view) for fact in _SERIAL):
         return None
-    from keet.analysis.amounts.serial_loads import serial_loads  # needed with machine code only
+    from keet.analysis.amounts.accesses import serial_loads  # needed with machine code only
 
     loads = serial_loads(view)
     if loads is None:
@@ -355,7 +353,7 @@ def _avoidable_part(view: LaunchView) -> float:
     """The share of waits for loads that loads wait for each other without need, 0 to below 1."""
     if view.code is None:
         return 0.0
-    from keet.analysis.amounts.serial_loads import avoidable_loads
+    from keet.analysis.amounts.accesses import avoidable_loads
 
     region = avoidable_loads(view)
     if region is None:

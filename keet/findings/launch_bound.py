@@ -8,7 +8,6 @@ from functools import partial
 from keet.analysis.candidate import Candidate
 from keet.analysis.hotspots.source_calls import launch_places
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LEAST_KERNEL_NS, LIKELY, NOTABLE_PART, SHORT_KERNEL_NS
 from keet.analysis.parallelism.resident_warps import (
     FEW_INSTRUCTIONS,
     NO_WORK,
@@ -17,7 +16,13 @@ from keet.analysis.parallelism.resident_warps import (
     shortness,
     start_ns,
 )
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import (
+    LEAST_KERNEL_NS,
+    LIKELY,
+    NOTABLE_PART,
+    SHORT_KERNEL_NS,
+    Parameter,
+)
 from keet.analysis.remedy_conditions import grid, origin
 from keet.analysis.remedy_conditions.global_memory import (
     changes_what_it_reads,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from keet.analysis.candidate import DOUBT_STEEPNESS, MAX_GAIN, Candidate
 from keet.analysis.decisions.occupancy import USUAL_ACHIEVED
 from keet.analysis.launch_view import LaunchView, LeadingLines
-from keet.analysis.limits import MAJORITY, SHORT_KERNEL_NS
 from keet.analysis.parallelism.resident_warps import (
     BALANCED,
     EQUAL_BLOCKS,
@@ -22,6 +21,7 @@ from keet.analysis.parallelism.resident_warps import (
     resident,
     unequal_work,
 )
+from keet.analysis.parameters import MAJORITY, SHORT_KERNEL_NS
 from keet.analysis.remedy_conditions import grid, origin, waits
 from keet.analysis.time_model import MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Sentence

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
+from keet.analysis.archetype import runs_more
+from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits, removed_part
 from keet.analysis.hotspots.source_calls import beside, bounds_of
-from keet.analysis.instruction_removal import removed_part
-from keet.analysis.kernel_kind.executed_code import runs_more
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.machine_code.instructions.opcodes import LOCAL
 from keet.analysis.memory_work import local_cause, without_local

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import INTEGER_DIVISIONS
 from keet.analysis.machine_code.instructions.opcodes import BY_PIPE, GLOBAL, GLOBAL_ATOMICS
 from keet.analysis.memory_work import (
     access_width,
@@ -15,8 +14,8 @@ from keet.analysis.memory_work import (
     global_accesses_part,
     widened_share,
 )
-from keet.analysis.parallelism.bytes_in_flight import bytes_in_flight
-from keet.analysis.parameters import Parameter
+from keet.analysis.parallelism.occupancy import bytes_in_flight
+from keet.analysis.parameters import INTEGER_DIVISIONS, Parameter
 from keet.analysis.remedy_conditions import global_memory, instructions, origin, waits
 from keet.analysis.remedy_conditions.global_memory import TINY_ACCESS, WIDEST_ACCESS
 from keet.analysis.time_model import BLOCK_STARTS, INDIRECT, Effect, TimeModel

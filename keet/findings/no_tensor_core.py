@@ -13,9 +13,8 @@ from keet.analysis.candidate import (
     part_of,
 )
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LIKELY
 from keet.analysis.memory_work import less_shared
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import LIKELY, Parameter
 from keet.analysis.remedy_conditions import instructions, origin
 from keet.analysis.time_model import Effect, TimeModel
 from keet.documents.finding import Place
@@ -23,7 +22,7 @@ from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 if TYPE_CHECKING:
-    from keet.analysis.machine_code.analyses.outer_products import FactorType
+    from keet.analysis.machine_code.analyses.lane_groups import FactorType
 
 TENSOR_IDLE = Parameter(5.0, "percent of peak up to which tensor cores are unused", "judgement")
 TENSOR_WORK = Parameter(
@@ -136,7 +135,7 @@ def _places(view: LaunchView) -> tuple[Place, ...]:
     code = view.code
     if code is None or code.outer_products is None:
         return view.sampled_places()
-    from keet.analysis.kernel_kind.library import is_of_toolkit
+    from keet.analysis.library import is_of_toolkit
 
     lines = {position: code.location(position) for position in code.outer_products.products}
     outside = [

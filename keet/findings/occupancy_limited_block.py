@@ -14,7 +14,6 @@ from keet.analysis.decisions.occupancy import (
 )
 from keet.analysis.hotspots.source_calls import launch_places
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import MAJORITY
 from keet.analysis.parallelism.inactive_threads import WARP
 from keet.analysis.parallelism.resident_warps import (
     MOST_OCCUPANCY,
@@ -22,7 +21,7 @@ from keet.analysis.parallelism.resident_warps import (
     instructions_per_warp,
     shortness,
 )
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import MAJORITY, Parameter
 from keet.analysis.remedy_conditions import grid, origin
 from keet.analysis.time_model import (
     BLOCK_RATE,

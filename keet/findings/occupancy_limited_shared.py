@@ -9,8 +9,8 @@ from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.occupancy import limited_occupancy, not_limited_by
 from keet.analysis.hotspots.source_calls import beside, chosen_for, in_what_ran, launch_places
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import MAJORITY
 from keet.analysis.parallelism.resident_warps import MOST_OCCUPANCY
+from keet.analysis.parameters import MAJORITY
 from keet.analysis.remedy_conditions import grid, on_chip, origin
 from keet.analysis.time_model import INDIRECT, LEADS, TimeModel
 from keet.documents.finding import Place

@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
-from keet.analysis.hardware.ceilings import HOST_LINK
-from keet.analysis.hardware.rates import from_host, host_traffic
+from keet.analysis.hardware.ceilings import HOST_LINK, from_host, host_traffic
 from keet.analysis.hotspots.source_calls import beside, launch_places
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import SIMILAR
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import SIMILAR, Parameter
 from keet.analysis.remedy_conditions import global_memory, origin
 from keet.analysis.remedy_conditions.waits import awaited_places
 from keet.analysis.time_model import ATTAINABLE_LINK, HOT_LINE, MOST_REMOVED, Effect, TimeModel

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.candidate import Candidate
+from keet.analysis.archetype import PURPOSES, init_places, opcode_mix, skipped_ahead_share
+from keet.analysis.candidate import Candidate, kept_waits_without
 from keet.analysis.decisions.double_precision import double_precision
 from keet.analysis.decisions.replays import replays
 from keet.analysis.decisions.saturated import (
@@ -22,11 +23,7 @@ from keet.analysis.decisions.saturated import (
     shown_constants,
     unit_places,
 )
-from keet.analysis.instruction_removal import kept_waits_without
-from keet.analysis.kernel_kind.archetype import init_places, skipped_ahead_share
-from keet.analysis.kernel_kind.executed_code import PURPOSES, opcode_mix
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LIKELY, MAJORITY, NOTABLE_PART, WIDEST
 from keet.analysis.machine_code.instructions.opcodes import (
     FLOAT_ARITHMETIC,
     GLOBAL_ATOMICS,
@@ -44,7 +41,7 @@ from keet.analysis.parallelism.register_tiles import (
     loads_left,
     tiled,
 )
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import LIKELY, MAJORITY, NOTABLE_PART, WIDEST, Parameter
 from keet.analysis.remedy_conditions import global_memory, instructions, on_chip, origin
 from keet.analysis.roofline.launch_roofline import AT_CEILING, instruction_limited
 from keet.analysis.time_model import (

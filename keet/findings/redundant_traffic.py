@@ -7,25 +7,32 @@ from collections.abc import Iterable, Iterator, Mapping
 from operator import mul
 from typing import TYPE_CHECKING, Literal
 
-from keet.analysis.candidate import MAX_GAIN, MEMORY_WAITS, Amount, Candidate, kept_waits
+from keet.analysis.candidate import (
+    MAX_GAIN,
+    MEMORY_WAITS,
+    Amount,
+    Candidate,
+    kept_waits,
+    kept_waits_by,
+    removed_part,
+)
 from keet.analysis.decisions.saturated import PIPE_WORK, saturated
-from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.hardware.ceilings import SECTOR
 from keet.analysis.hotspots.source_calls import beside, launch_places
-from keet.analysis.instruction_removal import kept_waits_by, removed_part
-from keet.analysis.kernel_kind.library import library_of_launch
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import (
+from keet.analysis.library import library_of_launch
+from keet.analysis.machine_code.instructions.opcodes import COPIES
+from keet.analysis.memory_work import global_loads_part, global_part
+from keet.analysis.parallelism.register_tiles import loads_fragments
+from keet.analysis.parameters import (
     FEW_BYTES,
     LIKELY,
     NEGLIGIBLE,
     NOTABLE_PART,
     POSSIBLE,
     READ_AGAIN,
+    Parameter,
 )
-from keet.analysis.machine_code.instructions.opcodes import COPIES
-from keet.analysis.memory_work import global_loads_part, global_part
-from keet.analysis.parallelism.register_tiles import loads_fragments
-from keet.analysis.parameters import Parameter
 from keet.analysis.remedy_conditions import global_memory, instructions, on_chip, origin
 from keet.analysis.time_model import BLOCK_STARTS, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
@@ -203,7 +210,7 @@ def _amount(view: LaunchView, brief: Sentence | None, *bounds: str) -> Amount:
     """`brief`: for the headline; `bounds`: the first of them that is known is the floor."""
     if view.code is None:
         return Amount(brief)
-    from keet.analysis.amounts.bounds import floor  # needed with machine code only
+    from keet.analysis.amounts.resources import floor  # needed with machine code only
 
     least = floor(view, *bounds)
     return Amount(brief, least.text, least.evidence)

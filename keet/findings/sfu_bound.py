@@ -6,19 +6,25 @@ from collections.abc import Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidate import LEAST_PART, Candidate, doubt_if_counted, part_of
+from keet.analysis.candidate import (
+    LEAST_PART,
+    Candidate,
+    doubt_if_counted,
+    kept_waits_by,
+    part_of,
+    removed_part,
+)
 from keet.analysis.decisions.saturated import PIPE_WORK, conversions, saturated, unit_places
-from keet.analysis.instruction_removal import kept_waits_by, removed_part
 from keet.analysis.launch_view import LaunchView, LeadingLines
-from keet.analysis.limits import (
+from keet.analysis.machine_code.instructions.opcodes import BY_PIPE
+from keet.analysis.memory_work import without_local
+from keet.analysis.parameters import (
     LARGE_ANGLES,
     NOTABLE_PART,
     POWER,
     SLOW_DIVISION,
+    Parameter,
 )
-from keet.analysis.machine_code.instructions.opcodes import BY_PIPE
-from keet.analysis.memory_work import without_local
-from keet.analysis.parameters import Parameter
 from keet.analysis.remedy_conditions import instructions, origin, waits
 from keet.analysis.time_model import INDIRECT, MOST_LOAD, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence

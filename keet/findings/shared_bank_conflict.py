@@ -8,8 +8,8 @@ from keet.analysis.candidate import Candidate
 from keet.analysis.decisions.replays import COALESCED_WAITS, REPLAYED, replays
 from keet.analysis.hotspots.source_calls import beside, chosen_for
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import WIDEST
 from keet.analysis.memory_work import UNRELATED_WAITS, less_shared, shared_addresses
+from keet.analysis.parameters import WIDEST
 from keet.analysis.remedy_conditions import on_chip, origin
 from keet.analysis.time_model import MOST_REMOVED, TimeModel
 from keet.documents.finding import Place

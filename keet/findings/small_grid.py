@@ -16,7 +16,6 @@ from keet.analysis.candidate import (
 )
 from keet.analysis.hotspots.source_calls import launch_places
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LEAST_KERNEL_NS, LIKELY, MAJORITY, SHORT_KERNEL_NS
 from keet.analysis.parallelism.inactive_threads import WARP, empty_lanes
 from keet.analysis.parallelism.resident_warps import (
     GridShape,
@@ -27,7 +26,7 @@ from keet.analysis.parallelism.resident_warps import (
     shortness,
     working_part,
 )
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import LEAST_KERNEL_NS, LIKELY, MAJORITY, SHORT_KERNEL_NS, Parameter
 from keet.analysis.remedy_conditions import grid, origin, waits
 from keet.analysis.remedy_conditions.fact import total
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WITHIN_SM, Effect, TimeModel

@@ -8,7 +8,6 @@ from functools import partial
 from keet.analysis.candidate import Candidate
 from keet.analysis.hotspots.source_calls import launch_places
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import POSSIBLE
 from keet.analysis.parallelism.resident_warps import (
     BALANCED,
     EQUAL_BLOCKS,
@@ -17,6 +16,7 @@ from keet.analysis.parallelism.resident_warps import (
     grid_shape,
     shortness,
 )
+from keet.analysis.parameters import POSSIBLE
 from keet.analysis.remedy_conditions import grid, origin
 from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Sentence

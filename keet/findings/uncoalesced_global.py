@@ -8,11 +8,10 @@ from typing import Literal, NamedTuple
 
 from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, Candidate, kept_waits
 from keet.analysis.decisions.replays import COALESCED_WAITS, REPLAYED, replays
-from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.hardware.ceilings import SECTOR
 from keet.analysis.hardware.stages import FABRIC_PER_SECTOR, l2_share_by_sectors, sm_elapsed_cycles
 from keet.analysis.hotspots.source_lines import is_gather
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import MAJORITY, WIDEST
 from keet.analysis.memory_work import (
     SECTORS_PER_LINE,
     global_addresses,
@@ -21,9 +20,9 @@ from keet.analysis.memory_work import (
     global_requests_part,
     requested_bytes,
 )
-from keet.analysis.parallelism.bytes_in_flight import unqueued_share
 from keet.analysis.parallelism.inactive_threads import WARP
-from keet.analysis.parameters import Parameter
+from keet.analysis.parallelism.occupancy import unqueued_share
+from keet.analysis.parameters import MAJORITY, WIDEST, Parameter
 from keet.analysis.remedy_conditions import global_memory, grid, instructions, on_chip, origin
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.documents.finding import Place

@@ -7,12 +7,17 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, Candidate, chance_by, kept_waits
+from keet.analysis.candidate import (
+    MEMORY_WAITS,
+    MIO_WAITS,
+    Candidate,
+    chance_by,
+    kept_waits,
+    kept_waits_by,
+)
 from keet.analysis.decisions.atomics import beside_retries, retried
 from keet.analysis.hotspots.source_calls import launch_places
-from keet.analysis.instruction_removal import kept_waits_by
 from keet.analysis.launch_view import LaunchView, LeadingLines
-from keet.analysis.limits import MAJORITY, NOTABLE_PART
 from keet.analysis.parallelism.inactive_threads import (
     FOUND_OUT,
     JOINED,
@@ -26,7 +31,7 @@ from keet.analysis.parallelism.inactive_threads import (
     uneven_trips,
 )
 from keet.analysis.parallelism.resident_warps import grid_shape, idle_warps, shortness
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import MAJORITY, NOTABLE_PART, Parameter
 from keet.analysis.remedy_conditions import grid, origin, waits
 from keet.analysis.remedy_conditions.waits import IDLE_WARPS
 from keet.analysis.time_model import (

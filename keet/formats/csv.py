@@ -39,7 +39,7 @@ def query_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator
 def metrics_csv(launches: Iterable[MetricsLaunch]) -> Iterator[str]:
     """One row per launch and metric: a table with a column per metric would have two thousand
     columns."""
-    from keet.analysis.metric_table import HEADER, long_rows
+    from keet.documents.show import HEADER, long_rows
 
     yield from query_csv(HEADER, long_rows(launches))
 

@@ -8,8 +8,7 @@ from html import escape
 
 from keet.formatting import capitalized
 from keet.pages import blocks
-from keet.pages.blocks import Block, Cell, Look, Reader, Span, Words, spans
-from keet.pages.source_text import fence, longest_run
+from keet.pages.blocks import Block, Cell, Look, Reader, Span, Words, fence, longest_run, spans
 from keet.safe_text import one_line
 
 WIDTH = 120

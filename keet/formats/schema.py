@@ -12,16 +12,15 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from keet.documents.amounts import AmountsDocument
-from keet.documents.cases import CasesDocument, FindingsDocument
+from keet.documents.charts import MemoryChartDocument, RooflineDocument
 from keet.documents.diff import DiffDocument, ExplainAgainstDocument
 from keet.documents.doctor import DoctorDocument
 from keet.documents.document import COMPUTED, LEFT_OUT, Document
 from keet.documents.explain import AskDocument, ExplainDocument
+from keet.documents.finding import CasesDocument, FindingsDocument
 from keet.documents.hotspots import HotspotsDocument
 from keet.documents.insights import InsightsDocument
-from keet.documents.memory_chart import MemoryChartDocument
 from keet.documents.optimize import OptimizeDocument
-from keet.documents.roofline import RooflineDocument
 from keet.documents.shared_types import FINDING_IDS
 from keet.documents.show import MetricsDocument, ShowDocument
 from keet.documents.top import QueryDocument, TopDocument

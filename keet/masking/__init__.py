@@ -38,8 +38,7 @@ def masked(text: str) -> str:
     """The text with secrets replaced by `MARK`. Masking a masked text changes nothing."""
     if not may_look_like_key(text) and not any(map(_may_be_random, text.split())):
         return text
-    from keet.masking.command_line import secret_spans
-    from keet.masking.shapes import without
+    from keet.masking.command_line import secret_spans, without
 
     return without(text, secret_spans(text, MARK), MARK)
 

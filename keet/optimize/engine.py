@@ -23,7 +23,6 @@ from keet.documents.optimize import (
 )
 from keet.errors import KeetError, NotAvailable, UsageError
 from keet.evidence import Sentence, constant, counted
-from keet.optimize.facts import Facts, diff_text, facts_of, read_report
 from keet.optimize.journal import (
     STEPS,
     Document,
@@ -50,20 +49,30 @@ from keet.optimize.judging import (
     problem_of,
 )
 from keet.optimize.measure import remove
-from keet.optimize.prompt import PromptFacts, Tried, build_prompt
+from keet.optimize.prompt import (
+    Facts,
+    PromptFacts,
+    Tried,
+    build_prompt,
+    diff_text,
+    facts_of,
+    read_report,
+)
 from keet.optimize.proposers import Proposer, Round
-from keet.optimize.protocol import (
+from keet.optimize.runners import (
     BadResult,
+    Progress,
     Request,
     Result,
+    Runner,
     read_result,
     shown_output,
     write_request,
 )
-from keet.optimize.runners import Progress, Runner
-from keet.optimize.task import STOP_SHARE, Task
-from keet.optimize.workspace import (
+from keet.optimize.task import (
+    STOP_SHARE,
     Overlay,
+    Task,
     apply_patch,
     changed_lines,
     copy_check,

@@ -23,8 +23,7 @@ from keet.errors import NotAvailable, UsageError, reason_of
 from keet.evidence import Reference, Sentence, constant
 from keet.files import replacing
 from keet.optimize.judging import Times
-from keet.optimize.task import Waiting
-from keet.optimize.workspace import Overlay
+from keet.optimize.task import Overlay, Waiting
 
 Document = dict[str, Any]
 _LARGEST = 64 * 2**20

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from keet.documents.optimize import RoundOutcome
 from keet.evidence import Evidence, Sentence, constant
-from keet.optimize.protocol import Command, Result, Run, VariantResult, shown_output
+from keet.optimize.runners import Command, Result, Run, VariantResult, shown_output
 from keet.optimize.task import Task
 
 BEFORE, AFTER, ORIGINAL = "before", "after", "original"

@@ -23,10 +23,8 @@ from keet.agent.session import ModelSession
 from keet.documents.model_explanation import NO_USAGE, UsageDocument
 from keet.errors import NotAvailable, UsageError, one_line
 from keet.masking.keys import scrub
-from keet.optimize.protocol import shown_output
-from keet.optimize.runners import Progress, run_child
-from keet.optimize.task import Task, Waiting
-from keet.optimize.workspace import text_of, write_text
+from keet.optimize.runners import Progress, run_child, shown_output
+from keet.optimize.task import Task, Waiting, text_of, write_text
 
 _NOT_FOUND = (126, 127)
 _SUMMARY, _LARGEST_NOTE = 600, 100_000

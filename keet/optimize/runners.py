@@ -1,25 +1,286 @@
 """Where requests are measured: on this machine, by a command of the user, or by hand elsewhere.
 
 All three run the script `measure.py` that is in the request.
+
+What a runner is given, and what it answers: folders with `request.json` and `result.json`.
+
+    REQUEST/request.json, measure.py, recorder.c, variants/NAME/..., check/...
+    RESULT/result.json, NAME.records/*.rec, NAME.ncu-rep, NAME.details.txt, NAME.source.csv
+
+A result belongs to a request if it has its id and digest. It comes from a machine that ran programs
+of a model, so its size, its types and its file names are checked.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from keet.errors import NotAvailable, UsageError, one_line, reason_of
-from keet.optimize.measure import both_ends, clean_environment, copy_folder, remove
-from keet.optimize.protocol import BadResult, Request, Result, take_result
-from keet.optimize.task import Waiting
+from keet.collect.profile_plan import ProfileRequest, ncu_command
+from keet.collect.recorder import SOURCE as RECORDER
+from keet.errors import KeetError, NotAvailable, UsageError, one_line, reason_of
+from keet.optimize import measure
+from keet.optimize.measure import (
+    MOST_EXPORT,
+    MOST_RECORDS,
+    MOST_REPORT,
+    PROTOCOL,
+    both_ends,
+    clean_environment,
+    copy_folder,
+    remove,
+)
+from keet.optimize.task import Task, Waiting, digests
+from keet.report.typed_json import parse_object, typed
+from keet.safe_text import visible
+
+_LARGEST_RESULT = 64 * 2**20
+_OUTPUT_CHARS = 20_000
+_FILE_BYTES = 8 * 2**30
+"""Of one file that a build or a run may write."""
+_OUTSIDE = 600.0
+"""Seconds that a request may take beyond its commands: copies, compiling the recorder."""
+
+
+class BadResult(KeetError):
+    """The result can't be used; the message says why."""
+
+
+class Request(NamedTuple):
+    folder: Path
+    id: str
+    digest: str
+    variants: tuple[str, ...]
+    most_seconds: float
+    """Even if every command reaches its time limit."""
+
+
+class Command(NamedTuple):
+    """How a build or a check ended."""
+
+    exit: int
+    seconds: float
+    timed_out: bool
+    output: str
+
+
+class Output(NamedTuple):
+    file: str
+    problem: str
+    """Empty if it is right."""
+
+
+class Run(NamedTuple):
+    exit: int
+    seconds: float
+    timed_out: bool
+    output: str
+    warmup: bool
+    """Not timed."""
+    tampered: tuple[str, ...]
+    """Files that it changed although they may not change."""
+    outputs: tuple[Output, ...]
+    check: Command | None
+    busy_ns: int | None
+    """Time in which kernels ran; None: not recorded."""
+    kernels: tuple[tuple[str, str, int, int], ...]
+    """Mangled name, full name, launches, nanoseconds."""
+
+
+class ProfileOutcome(NamedTuple):
+    report: str | None
+    problem: str
+    exports_problem: str = ""
+    """Why texts of ncu's pages are missing that the request asks for."""
+
+
+class VariantResult(NamedTuple):
+    build: Command | None
+    tampered: tuple[str, ...]
+    """Files that its build changed although they may not change."""
+    runs: tuple[Run, ...]
+    profile: ProfileOutcome | None
+
+    @property
+    def timed(self) -> tuple[Run, ...]:
+        return tuple(run for run in self.runs if not run.warmup)
+
+
+class Result(NamedTuple):
+    protocol: int
+    id: str
+    digest: str
+    gpu: str | None
+    recorder: str | None
+    """None: kernel times were not recorded, for the reason in `no_recorder`."""
+    no_recorder: str
+    variants: dict[str, VariantResult]
+
+
+# --- requests
+
+
+def write_request(  # noqa: PLR0913, PLR0917 - the parts of a request
+    task: Task,
+    folder: Path,
+    name: str,
+    variants: Mapping[str, Path],
+    check: Path,
+    protected: Mapping[str, str],
+    *,
+    profiled: Sequence[str] = (),
+    once: Sequence[str] = (),
+) -> Request:
+    """`variants`: prepared folders, the reference first; they become part of the request, as
+    `check`, the files that only the check has. `protected`: digests of files that may not change.
+    `profiled`: variants to profile with ncu. `once`: variants that are not timed."""
+    remove(folder)
+    (folder / "variants").mkdir(parents=True)
+    for variant, made in variants.items():
+        made.replace(folder / "variants" / variant)
+    check.replace(folder / "check")
+    shutil.copyfile(measure.__file__, folder / "measure.py")
+    shutil.copyfile(RECORDER, folder / "recorder.c")
+    limits = task.limits
+    profile = {
+        "variants": list(profiled),
+        # The kernel id is filled in by the script, which knows the launches by then.
+        "command": ncu_command("ncu", ProfileRequest(()), Path("{report}")),
+        "kernel": task.kernel if task.goal == "gpu" else None,
+        "exports": export_commands() if task.exports else {},
+    }
+    content = {
+        "protocol": PROTOCOL,
+        "build": task.build,
+        "run": task.run,
+        "check": task.check,
+        "compare": [rule._asdict() for rule in task.outputs],
+        "variants": list(variants),
+        "protected": dict(protected),
+        "repeats": task.repeats,
+        "limits": {
+            "build_s": limits.build_s,
+            "run_s": limits.run_s,
+            "check_s": limits.check_s,
+            "profile_s": limits.profile_s,
+            "output_chars": _OUTPUT_CHARS,
+            "file_bytes": _FILE_BYTES,
+        },
+        "record": True,
+        "profile": profile if profiled else None,
+        "once": list(once),
+        "files": digests(folder),
+    }
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    readable = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{task.name}-{name}")[-60:].strip("_-")
+    document = {**content, "id": f"{readable}-{task.digest[:8]}", "digest": digest}
+    (folder / "request.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+    return read_request(folder)
+
+
+DETAILS, LINES = "details.txt", "source.csv"
+"""The ends of the names of exports: ncu's details page, and its lines with samples."""
+
+
+def export_commands() -> dict[str, list[list[str]]]:
+    """Per file the commands that write it; the first that ends well counts. An ncu that does not
+    know the view of source lines prints instructions."""
+    words = ["ncu", "--import", "{report}", "--page"]
+    lines = [*words, "source", "--csv"]
+    return {
+        DETAILS: [[*words, "details", "--print-details", "all"]],
+        LINES: [[*lines, "--print-source", "cuda"], lines],
+    }
+
+
+def read_request(folder: Path) -> Request:
+    document = json.loads((folder / "request.json").read_text(encoding="utf-8"))
+    limits = document["limits"]
+    runs = (document["repeats"] + 1) * (limits["run_s"] + limits["check_s"])
+    most = limits["build_s"] + runs + (limits["profile_s"] if document["profile"] else 0)
+    variants = tuple(document["variants"])
+    total = _OUTSIDE + len(variants) * most
+    return Request(folder, document["id"], document["digest"], variants, total)
+
+
+# --- results
+
+
+def read_result(folder: Path, request: Request) -> Result:
+    """Raises BadResult."""
+    path = folder / "result.json"
+    try:
+        if path.is_symlink() or path.stat().st_size > _LARGEST_RESULT:
+            raise BadResult(f"{path}: it is a link or larger than 64 MB")
+        document = parse_object(path.read_text(encoding="utf-8"))
+        for name in ("protocol", "id", "digest"):
+            if document.get(name) != {"protocol": PROTOCOL, **request._asdict()}[name]:
+                raise BadResult(
+                    f"{path}: it is the result of another request (its {name} differs); remove it "
+                    "and measure this request again"
+                )
+        result = typed(document, Result)
+    except OSError as problem:
+        raise BadResult(f"{path}: it can't be read ({reason_of(problem)})") from None
+    except ValueError as problem:
+        raise BadResult(f"{path}: it is not a result of measure.py ({problem})") from None
+    if tuple(result.variants) != request.variants and set(result.variants) != set(request.variants):
+        raise BadResult(f"{path}: its variants are not those of the request")
+    return result
+
+
+def take_result(source: Path, target: Path, request: Request) -> Result:
+    """Checks a result and copies what belongs to it. Raises BadResult or OSError."""
+    result = read_result(source, request)
+    partial = target.with_name(f"{target.name}.partial")
+    remove(partial)
+    partial.mkdir(parents=True)
+    shutil.copyfile(source / "result.json", partial / "result.json")
+    for name in request.variants:
+        most = {"ncu-rep": MOST_REPORT, DETAILS: MOST_EXPORT, LINES: MOST_EXPORT}
+        for ending, size in most.items():
+            path = source / f"{name}.{ending}"
+            if _is_plain(path, size):
+                shutil.copyfile(path, partial / path.name)
+        records = source / f"{name}.records"
+        if records.is_dir() and not records.is_symlink():
+            (partial / records.name).mkdir()
+            paths = (
+                path for path in sorted(records.glob("*.rec")) if _is_plain(path, MOST_RECORDS)
+            )
+            for number, path in enumerate(islice(paths, 64)):
+                shutil.copyfile(path, partial / records.name / f"{number:03}.rec")
+    remove(target)
+    partial.replace(target)
+    return result
+
+
+def _is_plain(path: Path, most: int) -> bool:
+    return path.is_file() and not path.is_symlink() and path.stat().st_size <= most
+
+
+def shown_output(text: str, most: int = 3000) -> str:
+    """Output of a program for people and prompts: no control characters, not too long. What is
+    wrong is at the beginning or at the end."""
+    text = visible(text.replace("\r\n", "\n").strip())
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n[...]\n{text[-half:]}"
+
 
 Progress = Callable[[str], None]
 _GRACE_SECONDS = 10

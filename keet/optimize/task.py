@@ -1,16 +1,25 @@
-"""What is to be optimized: the folder, the commands, what may change, the goal and the limits."""
+"""What is to be optimized: the folder, the commands, what may change, the goal and the limits.
+
+Copies of the source folder, what a proposal changed in one, and patches.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
 
-from keet.errors import ExitCode, KeetError, UsageError
+from keet.agent.edits.patches import Patch, file_header
+from keet.errors import ExitCode, KeetError, NotAvailable, UsageError, one_line
+from keet.optimize.measure import digest_of, paths_in, remove
 
 Goal = Literal["gpu", "wall"]
 OUTPUT_TYPES = ("text", "float32", "float64", "bytes")
@@ -166,3 +175,225 @@ def output_rule(text: str, relative: float, absolute: float) -> OutputRule:
         known = ", ".join(OUTPUT_TYPES)
         raise UsageError(f"--compare {text}: {kind} is not a type of output; types: {known}")
     return OutputRule(file, kind, relative, absolute)
+
+
+Overlay = Mapping[str, str | None]
+"""New texts of files, by path; None: the file is removed."""
+_MOST_FILES, _MOST_BYTES = 50_000, 4 * 2**30
+_LONGEST_TEXT = 1 << 20
+_MOST_CHANGED = 200
+_GIT_SECONDS = 60
+_EMPTY = hashlib.sha256().hexdigest()
+
+
+# --- copies
+
+
+def copy_source(task: Task, target: Path) -> None:
+    """Without what is excluded. Links stay links. The copy appears when it is complete. Raises
+    UsageError for a folder that is too large to be copied every round."""
+    listed = [path for path in paths_in(task.source) if not task.is_excluded(path)]
+    size = sum((task.source / path).lstat().st_size for path in listed)
+    if len(listed) > _MOST_FILES or size > _MOST_BYTES:
+        raise UsageError(
+            f"{task.source}: it has {len(listed):,} files of {size / 1e9:.1f} GB, and every round "
+            "copies them; leave out what the program does not need with --exclude PATTERN, and "
+            "name large data by an absolute path"
+        )
+    with _complete(target) as partial:
+        for path in listed:
+            file = task.source / path
+            if file.is_symlink() or file.is_file():  # no pipe, socket or device
+                _copy(task.source, path, partial)
+
+
+def copy_with(task: Task, original: Path, overlay: Overlay, target: Path) -> None:
+    """The original with changed files, without those of the check. It appears when it is
+    complete."""
+    with _complete(target) as partial:
+        for path in paths_in(original):
+            if not task.is_hidden(path):
+                _copy(original, path, partial)
+        for path, text in overlay.items():
+            write_text(partial, path, text)
+
+
+def copy_check(task: Task, original: Path, target: Path) -> None:
+    """The files that only the check has."""
+    with _complete(target) as partial:
+        for path in paths_in(original):
+            if task.is_hidden(path):
+                _copy(original, path, partial)
+
+
+@contextmanager
+def _complete(target: Path) -> Iterator[Path]:
+    partial = target.with_name(f"{target.name}.partial")
+    remove(partial)
+    partial.mkdir(parents=True)
+    yield partial
+    remove(target)
+    partial.replace(target)
+
+
+def _copy(source: Path, path: str, target: Path) -> None:
+    copy = target / path
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(source / path, copy, follow_symlinks=False)
+    if not copy.is_symlink():  # files of some version controls are read-only
+        copy.chmod(copy.stat().st_mode | stat.S_IRUSR | stat.S_IWUSR)
+
+
+def write_text(folder: Path, path: str, text: str | None) -> None:
+    """A file of a copy; never through a link that leads out of it. Raises UsageError."""
+    target = folder / safe_path(path)
+    inside = target.parent.resolve().is_relative_to(folder.resolve())
+    if target.is_symlink() or not inside:
+        raise UsageError(f"{one_line(path)}: it is a link, or lies behind one")
+    if text is None:
+        target.unlink(missing_ok=True)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def safe_path(path: str) -> str:
+    """A path inside a folder, as a model wrote it. Raises UsageError."""
+    plain = PurePosixPath(path)
+    is_odd = not path.isprintable() or "\\" in path or len(path) > 400
+    if is_odd or plain.is_absolute() or ".." in plain.parts or not plain.parts:
+        raise UsageError(f"{one_line(path[:200])}: it is not a path inside the folder")
+    return str(plain)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    digests_of = {path: digest_of(folder / path) for path in paths_in(folder)}
+    return {path: digest for path, digest in sorted(digests_of.items()) if digest is not None}
+
+
+def text_of(path: Path, errors: str = "strict") -> str | None:
+    """None if it is not a text, or too long for one. `errors`: what to do with bytes that are not
+    UTF-8."""
+    with suppress(OSError, UnicodeDecodeError):
+        if not path.is_symlink() and path.is_file() and path.stat().st_size <= _LONGEST_TEXT:
+            text = path.read_bytes().decode("utf-8", errors)
+            return None if "\0" in text else text
+    return None
+
+
+# --- what was changed
+
+
+class Changes(NamedTuple):
+    """Of an edited copy, against the original."""
+
+    overlay: dict[str, str | None]
+    problem: str = ""
+    """Why the proposal is refused."""
+    ignored: tuple[str, ...] = ()
+    """New files that are not among those that may change: what an agent built or noted."""
+
+
+def read_changes(task: Task, original: Mapping[str, str], edited: Path) -> Changes:
+    """`original`: digests of its files."""
+    overlay: dict[str, str | None] = {}
+    refused: list[str] = []
+    ignored: list[str] = []
+    after = {path: digest_of(edited / path) for path in paths_in(edited)}
+    for path in sorted({*original, *after}):
+        if original.get(path) == after.get(path) or task.is_hidden(path):
+            continue
+        if not task.is_changeable(path):
+            (refused if path in original else ignored).append(path)
+            continue
+        overlay[path] = text_of(edited / path, "surrogateescape") if path in after else None
+        is_link = original.get(path, "").startswith("link:")
+        if is_link or (path in after and overlay[path] is None):
+            why = "it must be a text of at most 1 MB, and no link"
+            return Changes({}, f"{one_line(path)}: {why}")
+        if {original.get(path), after.get(path)} == {None, _EMPTY}:
+            return Changes({}, f"{one_line(path)}: a patch can't add or remove an empty file")
+        try:
+            safe_path(path)
+        except UsageError as problem:
+            return Changes({}, str(problem))
+    if refused:
+        names = ", ".join(map(one_line, refused[:5])) + ", …" * (len(refused) > 5)
+        return Changes({}, f"it changes files that may not change: {names}")
+    if len(overlay) > _MOST_CHANGED:
+        return Changes({}, f"it changes {len(overlay)} files; at most {_MOST_CHANGED} are allowed")
+    return Changes(overlay, "", tuple(map(one_line, ignored[:20])))
+
+
+FORBIDDEN = (
+    *("CUDA_INJECTION64_PATH", "KEET_RECORD_DIR", "cupti", "LD_PRELOAD", "/proc/", "/dev/shm"),
+    *("/tmp", "shm_open", "cudaIpc", "ptrace"),
+)
+"""What a change must not newly name: with these, programs work around the measurement, or keep
+results of one run for the next."""
+
+
+def forbidden_word(original: Path, overlay: Overlay) -> str:
+    """The first one that the original does not have; empty if there is none."""
+    for path, text in overlay.items():
+        before = text_of(original / path, "surrogateescape") or ""
+        for word in FORBIDDEN:
+            if word.lower() in (text or "").lower() and word.lower() not in before.lower():
+                return word
+    return ""
+
+
+# --- patches
+
+
+def patch_text(original: Path, before: Overlay, after: Overlay) -> str:
+    """A patch for `git apply` from the original with one overlay to that with another."""
+    rows: list[str] = []
+    for path in sorted({*before, *after}):
+        own = original / path
+        base = own.read_bytes().decode("utf-8", "surrogateescape") if own.exists() else None
+        old, new = before.get(path, base), after.get(path, base)
+        if old != new:
+            rows += file_header(path, is_new=old is None, is_removed=new is None)
+            rows += Patch({path: old or ""}, {path: new or ""}).hunks(path)
+    return "".join(rows)
+
+
+def changed_lines(patch: str) -> tuple[int, int]:
+    """Added and removed."""
+    rows = [row for row in patch.split("\n") if not row.startswith(("+++ ", "--- "))]
+    return sum(r.startswith("+") for r in rows), sum(r.startswith("-") for r in rows)
+
+
+def apply_patch(folder: Path, patch: Path) -> None:
+    """Unless it is applied already. Raises UsageError if it does not apply; then nothing is
+    changed."""
+    words = ("apply", str(patch.resolve()))
+    if not _git(folder, *words, "--check", "--reverse"):
+        return
+    if problem := _git(folder, *words, "--check") or _git(folder, *words):
+        raise UsageError(
+            f"the patch does not apply to {folder}, which changed since the start: {problem}; "
+            "nothing was changed"
+        )
+
+
+def _git(folder: Path, *words: str) -> str:
+    """Why it failed, in one line; empty if it did not."""
+    settings = ("-c", "core.autocrlf=false", "-c", "apply.whitespace=nowarn")
+    try:
+        done = subprocess.run(
+            ["git", *settings, *words],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_GIT_SECONDS,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise NotAvailable("git is not installed; apply the patch with: patch -p1") from None
+    except subprocess.TimeoutExpired:
+        raise NotAvailable("git apply took too long; apply the patch by hand") from None
+    problem = one_line(done.stderr.strip().partition("\n")[0][:300])
+    return problem or f"exit code {done.returncode}" if done.returncode else ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from keet.analysis.amounts.accesses import place_of
 from keet.analysis.amounts.loops import loop_label
-from keet.analysis.limits import SAVED_PART
+from keet.analysis.parameters import SAVED_PART
 from keet.documents.amounts import (
     AmountsDocument,
     AmountsLaunch,
@@ -37,8 +37,8 @@ from keet.pages.blocks import (
     Words,
     limited,
 )
-from keet.pages.device import describe_device
-from keet.profile.names import file_name
+from keet.pages.capture import describe_device
+from keet.profile.launch import file_name
 from keet.units import Quantity, format_number
 
 HEADING = "How much work"

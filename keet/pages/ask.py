@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from keet.evidence import Prose, Sentence
-from keet.explanation.explain_document import AnsweredQuestion, CitedNumber
+from keet.explanation.analyst import AnsweredQuestion, CitedNumber
 from keet.pages.blocks import (
     Block,
     Code,
@@ -23,7 +23,7 @@ from keet.pages.blocks import (
     Text,
     Words,
 )
-from keet.pages.device import describe_device
+from keet.pages.capture import describe_device
 from keet.pages.model import author_blocks, number_blocks
 from keet.pages.model_words import computation_lines, model_words
 from keet.safe_text import flat

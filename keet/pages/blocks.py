@@ -2,15 +2,40 @@
 
 Texts are `Words`: strings, and spans with a look. A string of keet may have names in backticks,
 which Markdown and HTML show as code. Renderers escape all of it, whatever names are in it.
+
+Large parts of pages, which HTML draws.
+
+Each holds what it is drawn from. A link to an anchor inside of a figure is kept only if the figure
+has that anchor, so a page may link to every source line.
+
+Excerpts of source files: the important lines and those around them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, NamedTuple, TypeAlias, dataclass_transform
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, dataclass_transform
 
-from keet.lazy_dataclass import LazyDataclass, make_on_use
+from keet.lazy import LazyDataclass, make_on_use
+from keet.profile import Launch
+from keet.safe_text import one_line
+
+if TYPE_CHECKING:
+    from keet.analysis.account import TimePart
+    from keet.analysis.hardware.ceilings import Ceiling
+    from keet.analysis.hotspots.source_lines import Hotspots
+    from keet.comparison.causes.account_changes import PartChange
+    from keet.comparison.causes.line_changes import FilePair
+    from keet.documents.charts import MemoryChart, OccupancyDocument
+    from keet.documents.explain import Note
+    from keet.documents.insights import ChangeDocument, SweepDocument
+    from keet.evidence import Evidence, Sentence
+    from keet.explanation.explanation_types import LaunchExplanation
+    from keet.profile import Launch
+
 
 Format = Literal["terminal", "markdown", "html"]
 Look: TypeAlias = str
@@ -343,3 +368,168 @@ def limited(rows: Sequence[object], reader: Reader, how: str) -> str:
     """The caption of a table with too many rows: how many there are, and how to get all of them."""
     left = len(rows) - reader.rows if reader.rows is not None else 0
     return f"and {left:,} more: {how}" if left > 0 else ""
+
+
+class AccountFigure(Figure):
+    """Where the time of a launch goes: a bar that adds up, its table, the busiest units."""
+
+    each: LaunchExplanation
+    units: Sequence[Ceiling]
+    notes: Sequence[Note] = ()
+
+
+class AccountTree(Figure):
+    """Every part of the time with its evidence, behind a summary."""
+
+    each: LaunchExplanation
+    parts: Sequence[tuple[TimePart, int, str]]
+    """With the depth and the evidence of each."""
+
+
+class EvidenceFigure(Figure):
+    """The numbers behind a text, behind a summary."""
+
+    cited: Sequence[Evidence]
+    known: Iterable[Evidence]
+    """Where to look up what the cited numbers were computed from."""
+    anchor: str
+    """What the ids of its rows begin with."""
+
+
+class OccupancyFigure(Figure):
+    """Warps per SM by registers, shared memory and block size."""
+
+    document: OccupancyDocument
+    steps: Sequence[Sequence[Sentence]]
+    """What is said about each curve."""
+
+
+class RooflineFigure(Figure):
+    """One chart per GPU, and a table of the launches."""
+
+    launches: Sequence[Launch]
+    anchors: Anchors
+    linked: Collection[int] = ()
+    """Launches that have a place of their own on the page."""
+    is_small: bool = False
+    """Whether it is a picture beside others: without the table."""
+
+
+class MemoryFigure(Figure):
+    """How data moves between SMs, caches and memories: a drawing per chart, to the same scale."""
+
+    charts: Sequence[MemoryChart]
+    names: Sequence[str] = ()
+    """What is said above each drawing, if there are several."""
+
+
+class ListingFigure(Figure):
+    """The code of a launch with the cost of each line."""
+
+    each: LaunchExplanation
+    anchors: Anchors
+    room: int
+    """Bytes for rows and for what they show when they are opened."""
+    hotspots: Hotspots
+    summary: str
+    """What was counted."""
+    warnings: Sequence[str]
+    """Why the shares may be misleading."""
+    notes: Sequence[str]
+    """What the report lacks."""
+    counts_text: bool = False
+    """Whether the text of the files has to fit, too."""
+
+
+class AccountsFigure(Figure):
+    """Where the time goes before and after."""
+
+    account: Sequence[PartChange]
+    """The outermost parts, which add up to the time of each side."""
+
+
+class SidesFigure(Figure):
+    """Both sources side by side, aligned by line, with what each line cost."""
+
+    files: Sequence[FilePair]
+    anchors: tuple[Anchors, Anchors]
+    """Of lines before and after."""
+    launches: tuple[int, int]
+    unit: str
+    """Of all times."""
+
+
+class SweepFigure(Figure):
+    """The curve of a sweep: times as bars, shares of peak as lines."""
+
+    sweep: SweepDocument
+
+
+class HistoryFigure(Figure):
+    """The times of a kernel by date, around a change."""
+
+    change: ChangeDocument
+    shown: range
+    """Positions in the history."""
+
+
+class ReportsFigure(Figure):
+    """The reports that the page names: anchor, path, and the insights that name it."""
+
+    reports: Sequence[tuple[str, str, Sequence[str]]]
+
+
+_BACKTICKS = re.compile(r"`+")
+_LANGUAGES = {
+    "py": "python",
+    "cu": "cuda",
+    "cuh": "cuda",
+    **dict.fromkeys(("c", "cc", "cpp", "cxx", "h", "hpp", "hxx", "inl"), "cpp"),
+}
+
+
+def file_link(launch: Launch, file: str, reader: Reader, line: int = 1) -> str:
+    """The URL of a source file that is on this machine: for a terminal that opens it, and in HTML
+    for an editor."""
+    path = launch.local_file(file) if reader.has_links else None
+    if path and reader.format == "html":
+        from urllib.parse import quote  # most pages do without it
+
+        return f"{EDITOR}{quote(path.as_posix().lstrip('/'), safe='/:')}:{line}"
+    return path.as_uri() if path else ""
+
+
+def around(numbers: Iterable[int], radius: int, length: int) -> list[int]:
+    """Line numbers within `radius` of the given ones, in a file of `length` lines."""
+    near = {n for centre in numbers for n in range(centre - radius, centre + radius + 1)}
+    return sorted(n for n in near if 1 <= n <= length)
+
+
+def runs(numbers: Sequence[int]) -> list[list[int]]:
+    """Splits sorted numbers into consecutive runs."""
+    cuts = [i + 1 for i, (a, b) in enumerate(pairwise(numbers)) if b != a + 1]
+    bounds = [0, *cuts, len(numbers)]
+    return [list(numbers[a:b]) for a, b in pairwise(bounds) if a < b]
+
+
+def indentation(lines: Iterable[str]) -> int:
+    """Number of columns by which all non-empty lines are indented."""
+    wide = [line.expandtabs(4) for line in lines]
+    return min((len(line) - len(line.lstrip()) for line in wide if line.strip()), default=0)
+
+
+def language(path: str, other: str = "cpp") -> str:
+    """The language of a file, as named in fenced code blocks. `other`: for other file names."""
+    suffix = path.rsplit(".", 1)[-1].lower() if "." in path else ""
+    return _LANGUAGES.get(suffix, other)
+
+
+def fence(lines: Sequence[str], language: str = "") -> str:
+    """A code block with a fence that no line of the code can close."""
+    inert = [one_line(line.expandtabs(4)) for line in lines]
+    ticks = "`" * max(3, 1 + max(map(longest_run, inert), default=0))
+    return "\n".join([f"{ticks}{language}", *inert, ticks])
+
+
+def longest_run(text: str) -> int:
+    return max(map(len, _BACKTICKS.findall(text))) if "`" in text else 0

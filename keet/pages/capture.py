@@ -3,6 +3,8 @@ which clocks it ran, what Nsight Compute's rules say.
 
 A page has one SM clock per launch: cycles of the GPCs over duration. Cycles of the SMs over the
 same duration give up to 2.11 GHz in reports of an H200 whose GPCs do not exceed 1.98 GHz.
+
+What was profiled, in a few words: the GPU, and launches, ranges or graphs.
 """
 
 from __future__ import annotations
@@ -11,10 +13,10 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from keet.analysis.capture.ncu_command_line import setting_of
-from keet.analysis.capture.recapture import made_with
-from keet.analysis.capture.report_document import profile_notes
+from keet.analysis.capture.coverage import profile_notes
+from keet.analysis.capture.recapture import made_with, setting_of
 from keet.analysis.parallelism.resident_warps import occupancy_limit
+from keet.documents.shared_types import DeviceDocument
 from keet.evidence import Sentence, constant, report_number
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.ncu_rules import judge_rule, rule_name
@@ -33,11 +35,55 @@ from keet.pages.blocks import (
     Text,
     Words,
 )
-from keet.pages.device import captured_text, describe_device, workload_noun
-from keet.profile import Launch, Origin, Profile, Provenance, Workload
-from keet.profile.rules import RuleKind, RuleResult, SpeedupScope
-from keet.report.ncu_rep.completeness import uncertain_count
+from keet.profile import Device, Launch, Origin, Profile, Provenance, Workload
+from keet.profile.metric import RuleKind, RuleResult, SpeedupScope
+from keet.report.ncu_rep.container import uncertain_count
+from keet.safe_text import one_line, shortened
 from keet.units import Quantity
+
+
+def describe_device(device: Device | DeviceDocument) -> str:
+    name = device.name or "a GPU that the report does not name"
+    details = [
+        f"cc {device.compute_capability}" if device.compute_capability else None,
+        f"{device.sm_count} SMs" if device.sm_count else None,
+    ]
+    known = ", ".join(part for part in details if part)
+    return f"{name} ({known})" if known else name
+
+
+def captured_text(created: str) -> str:
+    """`2026-11-15 08:50 UTC`."""
+    return f"{created[:16].replace('T', ' ')} UTC"
+
+
+_NOUNS = {
+    Workload.KERNEL: ("launch", "launches"),
+    Workload.RANGE: ("range", "ranges"),
+    Workload.GRAPH: ("graph", "graphs"),
+    Workload.CMDLIST: ("command list", "command lists"),
+}
+_MIXED = "launches, ranges and graphs"
+
+
+def workload_noun(launch: Launch) -> str:
+    return _NOUNS[launch.workload][0]
+
+
+def workload_count(launches: Sequence[Launch]) -> str:
+    """`1 range`, `150 launches`."""
+    kinds = {launch.workload for launch in launches}
+    if len(kinds) != 1:
+        return f"{len(launches):,} {_MIXED if kinds else 'launches'}"
+    one, several = _NOUNS[kinds.pop()]
+    return f"{len(launches):,} {one if len(launches) == 1 else several}"
+
+
+def full_name(launch: Launch) -> str:
+    """For a tooltip: demangled names can have 30,000 characters, and each is on a page several
+    times."""
+    return shortened(one_line(launch.name.full), 500)
+
 
 _OPTIONS = {
     "Clock control": "clock-control",

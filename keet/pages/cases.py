@@ -7,7 +7,7 @@ from itertools import groupby
 from statistics import median
 
 from keet.catalog import metric_with_id
-from keet.documents.cases import CaseDocument
+from keet.documents.finding import CaseDocument
 from keet.findings import findings
 from keet.formatting import (
     capitalized,

@@ -25,15 +25,14 @@ from keet.explanation.finding_notes import (
 from keet.explanation.headline import distinct_units
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.run_texts import launches_text
-from keet.formatting import shape_parts, share_cell
-from keet.pages.device import describe_device
+from keet.formatting import count_tokens, shape_parts, share_cell, text_size, tokens_of
+from keet.pages.blocks import around, fence, indentation, language
+from keet.pages.capture import describe_device
 from keet.pages.hotspots import waiting_for
 from keet.pages.launch import certainty_of, forecast_of, place_shares, unplaced_shares
 from keet.pages.program import ROWS, reason_texts, run_rows, spread_text
-from keet.pages.source_text import around, fence, indentation, language
 from keet.profile import Absent, Launch, Location, Profile, Workload
-from keet.profile.names import file_name
-from keet.token_count import count_tokens, text_size, tokens_of
+from keet.profile.launch import file_name
 
 _VERDICT, _AMOUNTS, _RUN, _REASONS, _TIME, _CAUSES, _ACROSS, _SOURCE, _LIMITS, _CHECK, _GAPS = (
     range(11)

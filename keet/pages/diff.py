@@ -9,8 +9,9 @@ from pathlib import PurePath
 from keet.analysis.hotspots.source_lines import find_hotspots
 from keet.comparison.causes.attribution import Attribution
 from keet.comparison.causes.explained_pair import WeightedLaunch, longest_launch
-from keet.comparison.caveat import Caveat
+from keet.comparison.comparability import Caveat
 from keet.comparison.result import Difference, Gate, PairDifference
+from keet.comparison.same_kernel import Side
 from keet.comparison.sentences import (
     NOT_PROFILED,
     basis_text,
@@ -24,17 +25,18 @@ from keet.comparison.sentences import (
     span_text,
     unprofiled_text,
 )
-from keet.comparison.sides import Side
 from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.explanation.gain_texts import forecast_text
+from keet.explanation.finding_notes import forecast_text
 from keet.findings import findings
 from keet.formatting import shape_text, share_cell, times_text
 from keet.pages.blocks import (
+    AccountsFigure,
     Anchors,
     Block,
     Cell,
     Column,
+    EvidenceFigure,
     Fold,
     Foot,
     Gap,
@@ -52,11 +54,10 @@ from keet.pages.blocks import (
     joined,
     table_of,
 )
-from keet.pages.device import captured_text, describe_device
+from keet.pages.capture import captured_text, describe_device
 from keet.pages.diff_source import source_blocks
-from keet.pages.figures import AccountsFigure, EvidenceFigure
 from keet.profile import Absent, Launch
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 from keet.safe_text import one_line, shortened
 from keet.units import format_number
 from keet.version import __version__

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from keet.analysis.code_names import function_start
 from keet.analysis.hotspots.source_lines import Spot, find_hotspots, source_line, source_lines
-from keet.comparison.causes.aligned_files import paired_files
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.line_changes import (
     NONE_SEEN,
     NOTHING,
     SURE,
     SideLines,
+    paired_files,
     read_lines,
     sampled_time,
 )
@@ -27,15 +27,15 @@ from keet.pages.blocks import (
     Heading,
     Notice,
     Part,
+    SidesFigure,
     Span,
     Table,
     Text,
     Words,
 )
-from keet.pages.figures import SidesFigure
 from keet.pages.hotspots import hotspots_notes, waiting_for
 from keet.profile import Absent
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 from keet.safe_text import shortened
 from keet.units import Quantity
 

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.capture.report_document import report_cautions
+from keet.analysis.capture.coverage import report_cautions
 from keet.analysis.time_model import WORTH
 from keet.explanation.capture_hints import caution_about
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
@@ -35,6 +35,7 @@ from keet.pages.blocks import (
     Page,
     Part,
     Reader,
+    RooflineFigure,
     Span,
     Text,
     Words,
@@ -42,13 +43,11 @@ from keet.pages.blocks import (
     plain,
     table_of,
 )
-from keet.pages.capture import capture_part
-from keet.pages.device import captured_text, describe_device, workload_count
-from keet.pages.figures import RooflineFigure
+from keet.pages.capture import capture_part, captured_text, describe_device, workload_count
 from keet.pages.launch import Detail, Shown, first_change, launch_blocks, launch_section
 from keet.pages.listings import COPY_CONTEXT, Listings, PageRoom, launch_name, page_room
 from keet.pages.program import detail_text, gain_text, linked_name, program_blocks, shown_launches
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 from keet.safe_text import one_line, shortened
 from keet.units import Quantity
 from keet.version import __version__

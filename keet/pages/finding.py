@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from keet.analysis.parameters import Source
 from keet.analysis.time_model import WORTH
-from keet.catalog.measured_cases import precedents
-from keet.documents.cases import CaseReferenceDocument, FindingReferenceDocument
+from keet.catalog.loading import precedents
+from keet.documents.finding import CaseReferenceDocument, FindingReferenceDocument
 from keet.evidence import Sentence, constant
 from keet.explanation.finding_notes import measured_text
 from keet.findings import Family, findings

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from keet.analysis.archetype import PURPOSES
 from keet.analysis.code_names import (
     Offset,
     line_text,
@@ -16,7 +17,6 @@ from keet.analysis.code_names import (
 )
 from keet.analysis.hotspots.examined import Examined, first_wait
 from keet.analysis.hotspots.source_lines import Hotspots, RowWait, Spot, source_lines
-from keet.analysis.kernel_kind.executed_code import PURPOSES
 from keet.catalog import stalls
 from keet.documents.hotspots import HotspotsLaunch, PointerDocument, PurposeShare, SpotDocument
 from keet.documents.shared_types import Skipped
@@ -36,12 +36,12 @@ from keet.pages.blocks import (
     Table,
     Text,
     Words,
+    file_link,
     joined,
     table_of,
 )
-from keet.pages.source_text import file_link
 from keet.profile import Launch, Location
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 from keet.units import format_number
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def _called_at(spot: Spot, hotspots: Examined) -> str:
     them."""
     if hotspots.code is None or spot.location is None or spot.address is not None:
         return ""
-    from keet.analysis.machine_code.lines import calls_of
+    from keet.analysis.machine_code.launch_code import calls_of
 
     calls = [line_text(each) for each in calls_of(hotspots.code, spot.location)]
     return f"called at {listed(calls, _CALLS_SHOWN)}" if calls else ""

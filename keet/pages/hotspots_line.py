@@ -56,7 +56,7 @@ from keet.pages.blocks import (
 )
 from keet.pages.hotspots import distinct_text, opaque_notes, purposes_text, size_text, waiting_for
 from keet.profile import Absent, Launch, Location
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 
 _AWAITED = 5
 """Number of waiting lines that are listed."""

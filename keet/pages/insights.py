@@ -28,20 +28,22 @@ from keet.pages.blocks import (
     Foot,
     Gap,
     Heading,
+    HistoryFigure,
     Item,
     Items,
     Notice,
     Page,
     Part,
     Reader,
+    ReportsFigure,
     Span,
+    SweepFigure,
     Table,
     Text,
     Words,
     limited,
     table_of,
 )
-from keet.pages.figures import HistoryFigure, ReportsFigure, SweepFigure
 from keet.pages.model_words import problem_text, usage_text
 from keet.safe_text import one_line
 from keet.units import Quantity

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from keet.analysis.account import TimePart
+from keet.analysis.archetype import is_debug_build
 from keet.analysis.hardware.ceilings import Ceiling
 from keet.analysis.hotspots.source_lines import find_hotspots, source_lines
-from keet.analysis.kernel_kind.archetype import is_debug_build
-from keet.analysis.limits import SAVED_PART
+from keet.analysis.parameters import SAVED_PART
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import BETWEEN_LAUNCHES, Finding
 from keet.documents.explain import BY_MODEL, Note
@@ -20,21 +20,26 @@ from keet.evidence import Evidence, Sentence
 from keet.explanation.account_texts import MOST_ROWS, account_rows, leading_text, time_text
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.finding_notes import (
+    forecast_evidence,
+    forecast_text,
     nearest_text,
     precedents_text,
+    range_text,
 )
-from keet.explanation.gain_texts import forecast_evidence, forecast_text, range_text
 from keet.explanation.headline import distinct_units
 from keet.explanation.launch_figures import figures_text
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.program import ProgramExplanation
 from keet.formatting import count_noun, first_clause, first_sentence, shape_parts, share_text
 from keet.pages.blocks import (
+    AccountFigure,
+    AccountTree,
     Anchors,
     Bar,
     Bars,
     Block,
     Code,
+    EvidenceFigure,
     Fold,
     Gap,
     Heading,
@@ -42,20 +47,19 @@ from keet.pages.blocks import (
     Items,
     Part,
     Reader,
+    RooflineFigure,
     Span,
     Text,
     Words,
+    around,
+    file_link,
+    indentation,
     joined,
+    language,
     plain,
+    runs,
 )
-from keet.pages.capture import facts_blocks, rules_blocks
-from keet.pages.device import full_name, workload_noun
-from keet.pages.figures import (
-    AccountFigure,
-    AccountTree,
-    EvidenceFigure,
-    RooflineFigure,
-)
+from keet.pages.capture import facts_blocks, full_name, rules_blocks, workload_noun
 from keet.pages.program import (
     figures,
     finding_text,
@@ -67,7 +71,6 @@ from keet.pages.program import (
     saved_part,
     stands_for_text,
 )
-from keet.pages.source_text import around, file_link, indentation, language, runs
 from keet.profile import Absent, Workload
 from keet.safe_text import flat, line_at, shortened
 

@@ -11,8 +11,7 @@ from keet.evidence import Sentence, counted
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
 from keet.formatting import capitalized
-from keet.pages.blocks import Anchors, Block, Code, Fold, Heading, Part, Span, Text
-from keet.pages.figures import ListingFigure
+from keet.pages.blocks import Anchors, Block, Code, Fold, Heading, ListingFigure, Part, Span, Text
 from keet.profile import Absent
 
 _ONE_LAUNCH, _SMALL_PAGE, _LARGE_PAGE = 400_000, 1_500_000, 6_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode, NodeId
+from keet.documents.charts import MemoryChart, MemoryLink, MemoryNode, NodeId
 from keet.evidence import Evidence
 from keet.formatting import first_sentence
 from keet.pages.blocks import (
@@ -12,6 +12,7 @@ from keet.pages.blocks import (
     Cell,
     Column,
     Heading,
+    MemoryFigure,
     Page,
     Span,
     Table,
@@ -19,7 +20,6 @@ from keet.pages.blocks import (
     Words,
     table_of,
 )
-from keet.pages.figures import MemoryFigure
 
 NOT_KNOWN = "not in the report"
 LEGEND = (

@@ -87,7 +87,7 @@ from keet.pages.model_words import (
 )
 from keet.pages.program import finding_text
 from keet.pages.short_diff import short_diff
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 from keet.safe_text import flat
 from keet.version import __version__
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.analysis.kernel_kind.archetype import is_debug_build
+from keet.analysis.archetype import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parallelism.occupancy import (
     LIMIT_NAMES,
@@ -14,13 +14,12 @@ from keet.analysis.parallelism.occupancy import (
     occupancy_model,
 )
 from keet.analysis.time_model import WORTH
-from keet.documents.occupancy import OccupancyCurve, OccupancyDocument
+from keet.documents.charts import OccupancyCurve, OccupancyDocument
 from keet.evidence import Evidence, Sentence, constant
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings.latency_bound import FINDING as LATENCY
 from keet.formatting import capitalized
-from keet.pages.blocks import Block, Gap, Heading, Item, Items, Part, Span, Text
-from keet.pages.figures import OccupancyFigure
+from keet.pages.blocks import Block, Gap, Heading, Item, Items, OccupancyFigure, Part, Span, Text
 from keet.profile import Absent, Workload
 from keet.units import Quantity
 

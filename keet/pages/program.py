@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.limits import SAVED_PART
+from keet.analysis.parameters import SAVED_PART
 from keet.analysis.time_model import WORTH
 from keet.diagnosis.finding import Finding
 from keet.documents.explain import CrossLaunchDocument
@@ -35,9 +35,9 @@ from keet.pages.blocks import (
     joined,
     table_of,
 )
-from keet.pages.device import full_name
+from keet.pages.capture import full_name
 from keet.profile import Workload
-from keet.profile.launch_sequences import longest_first
+from keet.profile.run_link import longest_first
 from keet.safe_text import one_line
 
 if TYPE_CHECKING:

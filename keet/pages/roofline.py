@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from keet.analysis.hardware.ceilings import TIE
 from keet.analysis.roofline.launch_roofline import SHOWN_WORK, LaunchRoofline
-from keet.documents.roofline import CeilingDocument, RooflineLaunch
+from keet.documents.charts import CeilingDocument, RooflineLaunch
 from keet.evidence import Sentence, constant, of_quantity
 from keet.formatting import listed
 from keet.pages.blocks import Bar, Bars, Block, Gap, Heading, Page, Reader, Span, Text, Words
-from keet.pages.device import describe_device
+from keet.pages.capture import describe_device
 from keet.units import format_number
 
 _LONG_BARS = 100

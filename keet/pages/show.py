@@ -6,10 +6,8 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from keet.analysis.capture.coverage import Coverage, ShownLaunch
-from keet.analysis.capture.ncu_command_line import recorded_command
-from keet.analysis.capture.recapture import made_with
-from keet.analysis.capture.report_document import profile_notes
+from keet.analysis.capture.coverage import Coverage, ShownLaunch, profile_notes
+from keet.analysis.capture.recapture import made_with, recorded_command
 from keet.analysis.hardware.ceilings import Ceilings
 from keet.analysis.ledger import LaunchLedger, Ledger
 from keet.evidence import Sentence, constant, counted
@@ -35,10 +33,10 @@ from keet.pages.blocks import (
     Words,
     limited,
 )
-from keet.pages.device import describe_device
+from keet.pages.capture import describe_device
 from keet.pages.program import run_blocks
 from keet.profile import Profile
-from keet.report.ncu_rep.completeness import uncertain_count
+from keet.report.ncu_rep.container import uncertain_count
 from keet.units import Quantity, format_number
 
 _WIDE = 120

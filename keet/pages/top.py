@@ -13,7 +13,7 @@ from keet.analysis.replay_gap import REPLAY_DIFFERS
 from keet.documents.top import GpuDocument, OpportunityDocument, TopDocument
 from keet.errors import one_line
 from keet.evidence import Evidence
-from keet.explanation.gain_texts import range_text
+from keet.explanation.finding_notes import range_text
 from keet.findings import findings
 from keet.formatting import capitalized, count_noun, noun_for, shape_text, share_cell, times_text
 from keet.pages.blocks import (

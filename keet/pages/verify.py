@@ -10,7 +10,7 @@ from keet.documents.verify import RelationDocument
 from keet.formatting import count_noun
 from keet.pages.blocks import Block, Gap, Item, Items, Page, Span, Text, Words
 from keet.verification.verdicts import CheckedNumber, CheckedSentence
-from keet.verification.verify_against import VerifiedText, is_unchecked
+from keet.verification.verify import VerifiedText, is_unchecked
 
 _MARKS = {
     "contradicted": ("WRONG", "strong bad"),

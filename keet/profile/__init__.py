@@ -8,31 +8,30 @@ from keet.profile.launch import (
     Absent,
     Device,
     Dim3,
+    KernelName,
     Launch,
     LaunchData,
     Location,
     NvtxRange,
     RawMetric,
     Workload,
+    short_name,
 )
 from keet.profile.metric import (
     SAMPLES_BY_REASON,
+    FocusMetric,
     Instances,
     Metric,
     MetricId,
-    Value,
-    is_measurement,
-)
-from keet.profile.names import KernelName, short_name
-from keet.profile.profile import Origin, Profile, Provenance, ReportFormat
-from keet.profile.rules import (
-    FocusMetric,
     RuleKind,
     RuleResult,
     SourceMarker,
     SpeedupEstimate,
     SpeedupScope,
+    Value,
+    is_measurement,
 )
+from keet.profile.profile import Origin, Profile, Provenance, ReportFormat
 from keet.profile.run_table import KernelRun, Position, RunPositions, RunTable
 
 __all__ = [

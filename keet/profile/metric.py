@@ -1,12 +1,18 @@
-"""One metric of a launch, its instances, and the check that a number is a valid measurement."""
+"""One metric of a launch, its instances, and the check that a number is a valid measurement.
+
+Options of ncu, and a remedy that consists of some.
+
+Results of Nsight Compute's own rules, unchanged.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property, lru_cache
-from typing import NamedTuple, TypeGuard
+from typing import Any, NamedTuple, Self, TypeGuard
 
 from keet.units import Number, Quantity
 
@@ -145,3 +151,105 @@ class Instances:
             return False
         counts: tuple[int, ...] = self.values  # type: ignore[assignment]
         return min(counts) >= 0 and max(counts) <= _EXACT
+
+
+OF_CODE = "SourceCounters"
+"""The section with counters per instruction, which ncu can't collect for ranges and graphs."""
+
+
+class NcuOption(NamedTuple):
+    name: str
+    value: str = ""
+    between: str = " "
+    """The name and the value, as a command line has them."""
+
+    @property
+    def text(self) -> str:
+        return f"{self.name}{self.between}{self.value}"
+
+
+class ProfileAgain(str):
+    """Options with which ncu collects what is missing; as a `str`, what a reader is told."""
+
+    options: tuple[NcuOption, ...]
+
+    def __new__(cls, *options: NcuOption) -> Self:
+        told = super().__new__(cls, f"profile again with: ncu {' '.join(o.text for o in options)}")
+        told.options = options
+        return told
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ProfileAgain, self.options
+
+
+SECTION_OF_CODE = NcuOption("--section", OF_CODE)
+IMPORT_SOURCE = NcuOption("--import-source", "yes")
+
+
+class RuleKind(StrEnum):
+    """Kind of a rule's message. Before ncu 2023.2, advice had the kind `warning`."""
+
+    NONE = "none"
+    OK = "ok"
+    OPTIMIZATION = "optimization"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class SpeedupScope(StrEnum):
+    """What an estimate refers to: the whole launch (global), or an unnamed part of it (local)."""
+
+    UNKNOWN = "unknown"
+    LOCAL = "local"
+    GLOBAL = "global"
+
+
+class SpeedupEstimate(NamedTuple):
+    scope: SpeedupScope
+    percent: float
+    """Estimated share of the time that would be saved, in % of what `scope` says."""
+
+
+class FocusMetric(NamedTuple):
+    """A metric that the rule used."""
+
+    name: str
+    value: float | None
+    severity: str
+    """`default`, `low` or `high`."""
+    info: str
+
+
+class RuleResult(NamedTuple):
+    """One message of one rule; a rule may give several."""
+
+    rule: str
+    name: str
+    section: str
+    kind: RuleKind
+    title: str
+    message: str
+    speedup: SpeedupEstimate | None = None
+    focus: tuple[FocusMetric, ...] = ()
+
+    @property
+    def global_estimate(self) -> float:
+        """Estimated savings in % of the launch's time; 0 without such an estimate."""
+        speedup = self.speedup
+        return speedup.percent if speedup and speedup.scope is SpeedupScope.GLOBAL else 0.0
+
+
+def leading_rule(rules: Iterable[RuleResult]) -> RuleResult | None:
+    """The rule with the largest estimated gain for the whole launch; None if none has one."""
+    first = max(rules, key=lambda rule: rule.global_estimate, default=None)
+    return first if first and first.global_estimate > 0 else None
+
+
+class SourceMarker(NamedTuple):
+    """A rule's note on one instruction or source line."""
+
+    rule: str
+    message: str
+    address: int | None = None
+    file: str | None = None
+    line: int | None = None

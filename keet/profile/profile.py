@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, overload
 from keet.catalog import metrics
 from keet.errors import KeetError, UsageError
 from keet.formatting import count_noun
+from keet.lazy import require
 from keet.masking import masked
-from keet.optional_packages import require
 from keet.profile.launch import MOST_CODES, MOST_WITH_CODE, Device, Launch
-from keet.profile.launch_sequences import (
+from keet.profile.run_link import (
     by_kernel_and_shape,
     chosen_launches,
     longest_first,

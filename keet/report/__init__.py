@@ -25,25 +25,23 @@ from keet.errors import DamagedReport, EmptyReport, UnknownFormat, UnreadableFil
 from keet.files import STDIN
 from keet.profile import Profile, Provenance, ReportFormat
 from keet.report.input.files import (
+    COPY_AGAIN,
     HEAD,
+    LARGE,
     MAX_EXPORT,
     MAX_TEXT,
-    InputFile,
-    open_descriptor,
-    open_input,
-    printable_path,
-    sha256,
-)
-from keet.report.input.report_bytes import (
-    COPY_AGAIN,
-    LARGE,
     DiskBytes,
     ForwardBytes,
     HeldBytes,
+    InputFile,
     WholeReport,
     bytes_of,
     changed,
     first_chunks,
+    open_descriptor,
+    open_input,
+    printable_path,
+    sha256,
     spooled,
     unreadable,
 )
@@ -326,7 +324,7 @@ def _decoded(file: InputFile, data: bytes) -> str:
 
 def _read_export(file: InputFile, text: str) -> tuple[ReportFormat, PrintedPage]:
     """What ncu printed: CSV of the raw or the details page, or text tables."""
-    from keet.report.printed import csv_pages, details_text
+    from keet.report.printed import csv_pages, details_page
     from keet.report.printed.details_page import PrintedPage
 
     if csv_pages.has_details(text):
@@ -334,8 +332,8 @@ def _read_export(file: InputFile, text: str) -> tuple[ReportFormat, PrintedPage]
     if csv_pages.has_table(text):
         launches = csv_pages.read_csv_launches(text, file.path)
         return "ncu-csv", PrintedPage(launches, (csv_pages.ROUNDED,))
-    if details_text.has_printed_page(text):
-        page = details_text.read_printed(text, file.path)
+    if details_page.has_printed_page(text):
+        page = details_page.read_printed(text, file.path)
         if any(launch.metric_names() for launch in page.launches):
             return "ncu-text", page
     raise _refused_text(file, text)

@@ -29,7 +29,7 @@ from keet.profile import Profile
 from keet.profile.launch import Dim3
 from keet.profile.run_table import USE_ANYWAY, KernelRun, RunLaunch, RunTable
 from keet.report.input.files import MAX_EXPORT, MAX_TEXT, open_input, printable_path
-from keet.report.ncu_rep.completeness import table_notes
+from keet.report.ncu_rep.container import table_notes
 from keet.report.typed_json import parse_object, typed, version_of
 from keet.safe_text import bounded, bounded_line
 

@@ -14,9 +14,8 @@ from typing import Any
 import anyio
 import anyio.from_thread
 import anyio.to_thread
-from keet_tools.calls import ToolCall, ToolReply, bounded, bounded_text
-from keet_tools.reports import quoted
-from keet_tools.tools import Tool
+from keet_tools.calls import ToolCall, ToolReply, bounded, bounded_text, quoted
+from keet_tools.registry import ServerTool
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
@@ -39,9 +38,7 @@ from pydantic import ValidationError
 
 from keet.errors import KeetError, NotAvailable, one_line, reason_of
 from keet.safe_text import shortened
-from keet.serve.allowed_folders import AllowedFolders
-from keet.serve.report_cache import ReportCache
-from keet.serve.tools import INSTRUCTIONS, TOOLS
+from keet.serve.reports import INSTRUCTIONS, TOOLS, AllowedFolders, ReportCache
 from keet.version import __version__
 
 _AT_ONCE = 4
@@ -113,7 +110,7 @@ class _Handlers:
             return _error(_bug(problem))
 
     async def _in_thread(
-        self, context: ServerRequestContext[Any], tool: Tool, arguments: Any
+        self, context: ServerRequestContext[Any], tool: ServerTool, arguments: Any
     ) -> ToolReply:
         """In a thread, so that the event loop can handle cancellation and other calls. A cancelled
         call ends at its next `check`."""

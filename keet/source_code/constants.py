@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from keet.profile import Launch
 from keet.source_code import scanner
-from keet.source_code.brackets import after_angles, closing_bracket, split_commas
 from keet.source_code.kernel_source import (
     KernelSource,
     LaunchSite,
@@ -24,7 +23,14 @@ from keet.source_code.kernel_source import (
     kernel_source,
 )
 from keet.source_code.scanner import CodePart
-from keet.source_code.type_sizes import QUALIFIER, SIZES, type_size
+from keet.source_code.syntax import (
+    QUALIFIER,
+    SIZES,
+    after_angles,
+    closing_bracket,
+    split_commas,
+    type_size,
+)
 
 Number = int | float
 

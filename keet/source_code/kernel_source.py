@@ -12,8 +12,7 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from keet.profile import Launch
-from keet.profile.names import KernelName, file_name
-from keet.source_code.brackets import after_angles, closing_bracket, split_commas
+from keet.profile.launch import KernelName, file_name
 from keet.source_code.scanner import (
     NAME,
     CodePart,
@@ -25,6 +24,7 @@ from keet.source_code.scanner import (
     procedure_of,
     statements_of,
 )
+from keet.source_code.syntax import after_angles, closing_bracket, split_commas
 
 _FOREIGN = re.compile(
     r"^/usr/(?!(?:local/)?src/)|^/opt/(?:nvidia|cuda|rocm|conda|intel)[^/]*/"

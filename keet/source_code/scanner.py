@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from keet.source_code.brackets import BRACKET, after_angles, closing_bracket, split_commas
+from keet.source_code.syntax import BRACKET, after_angles, closing_bracket, split_commas
 
 PartKind = Literal["function", "type", "value", "macro", "module"]
 

@@ -22,7 +22,7 @@ from keet.source_code.definitions import (
     matched,
     without_alignment,
 )
-from keet.source_code.type_sizes import SIZES
+from keet.source_code.syntax import SIZES
 
 POINTER = 8
 _BUILTIN = """bool char short int unsigned float double half half2 __half __half2 __nv_bfloat16

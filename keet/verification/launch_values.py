@@ -8,9 +8,9 @@ from functools import cached_property
 from itertools import chain, product
 from typing import TYPE_CHECKING
 
+from keet.analysis.archetype import PURPOSES
 from keet.analysis.hardware.ceilings import spoken_unit
 from keet.analysis.hotspots.source_lines import Hotspots, Spot, find_hotspots
-from keet.analysis.kernel_kind.executed_code import PURPOSES
 from keet.catalog import stalls
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
@@ -18,8 +18,8 @@ from keet.evidence import Evidence
 from keet.explanation.account_texts import rows_of_any_size
 from keet.explanation.known_facts import KnownFact, known_facts
 from keet.profile import Absent, Launch, Location, Profile
-from keet.profile.launch_sequences import MAX_DECODED
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
+from keet.profile.run_link import MAX_DECODED
 from keet.verification.named_values import (
     ComputedValue,
     ValueIndex,

@@ -15,9 +15,9 @@ from keet.explanation.whole_run import KernelRow, WholeRun, launch_evidence, who
 from keet.profile import KernelRun, Profile
 from keet.units import Quantity
 from keet.verification.numbers import TextNumber
-from keet.verification.quantifiers import QuantifierKind, find_quantifiers
-from keet.verification.relations import NOT_MEASURED
+from keet.verification.relation_check import NOT_MEASURED
 from keet.verification.report_values import ReportValue
+from keet.verification.scope import QuantifierKind, find_quantifiers
 from keet.verification.sentences import clause_around
 from keet.verification.subjects import LAUNCH_NUMBER
 from keet.verification.verdicts import (

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from keet.profile import Launch
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 from keet.safe_text import code_lines
 from keet.verification.subjects import TextPlace
 

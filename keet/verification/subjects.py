@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from keet.profile import Launch
-from keet.profile.launch_sequences import MAX_DECODED
-from keet.profile.names import KernelName, file_name
+from keet.profile.launch import KernelName, file_name
+from keet.profile.run_link import MAX_DECODED
 
 LAUNCH_NUMBER = re.compile(r"\b[Ll]aunch\s+#?(\d+)\b|(?<![\w&])#(\d+)\b")
 _WORD = re.compile(r"\w+")

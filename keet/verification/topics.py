@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 from keet.profile import Launch
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 from keet.verification.claims import Claim
 from keet.verification.metric_names import terms_in
 from keet.verification.numbers import TextNumber
-from keet.verification.quantifiers import find_quantifiers
-from keet.verification.scope import Domains, Scope, Sentence, scope_of
+from keet.verification.scope import Domains, Scope, Sentence, find_quantifiers, scope_of
 from keet.verification.sentences import SentenceSpan, Spanned, blanked
 from keet.verification.subjects import (
     LaunchLookup,

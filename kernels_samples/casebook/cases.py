@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from keet.catalog import throughputs
-from keet.catalog.lookups import gpu_named
+from keet.catalog.loading import gpu_named
 from keet.profile import Launch, Profile
 from keet.report import read_profile
 from keet.report.snapshot import PACKED, SUFFIX

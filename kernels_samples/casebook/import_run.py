@@ -23,8 +23,7 @@ from typing import Any
 
 from keet.profile import Launch, Profile, Provenance
 from keet.report import read_profile
-from keet.report.in_memory_launch import InMemoryLaunch
-from keet.report.snapshot import snapshot_text, write_snapshot
+from keet.report.snapshot import InMemoryLaunch, snapshot_text, write_snapshot
 from kernels_samples.casebook.cases import profile_path
 from kernels_samples.casebook.family import FAMILIES
 from kernels_samples.casebook.runner import profiled, sides_of, source_digest

@@ -16,8 +16,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from keet.catalog.measured_cases import CASE_SUMMARIES, PRECEDENTS
-from keet.explanation.casebook import casebook
+from keet.catalog.loading import CASE_SUMMARIES, PRECEDENTS
+from keet.explanation.finding_notes import casebook
 from keet.profile import Profile
 from kernels_samples.casebook.cases import Case, counter_value, dump, load_cases
 from kernels_samples.casebook.family import LOCKED

@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
-from keet.catalog.measured_cases import CaseSummary, Precedents
-from keet.documents.cases import CaseDocument
+from keet.catalog.loading import CaseSummary, Precedents
+from keet.documents.finding import CaseDocument
 
 
 def precedents_text(cases: Iterable[CaseDocument]) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.agent.edits.line_matching import LineReplacement, place_changes
-from keet.agent.source_listing import shown_source
+from keet.agent.prompts import shown_source
 from keet.prose.reading import read_prose
 from keet.report import read_profile
 from keet.source_code.constants import source_constants

@@ -52,7 +52,7 @@ SCRIPTS_OWN = {"placeholder", "style", "stroke-width"}
 
 @pytest.fixture(autouse=True)
 def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("compiling", "edit_placer"):
+    for module in ("compiling", "line_matching"):
         monkeypatch.setattr(f"keet.agent.edits.{module}.find_nvcc", lambda: None)
 
 

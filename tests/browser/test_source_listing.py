@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from keet.formats.html.blocks import page as page_of
 from keet.formats.html.markup import element
-from keet.formats.html.page import page as page_of
 from tests.browser.driver import Browser, Opened
 from tests.browser.sample_pages import SAMPLES, written
 

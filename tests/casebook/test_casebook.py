@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from keet.explanation.casebook import casebook
+from keet.explanation.finding_notes import casebook
 from keet.profile import Absent
 from keet.report import read_profile
-from keet.report.input.report_bytes import HeldBytes
+from keet.report.input.files import HeldBytes
 from keet.report.input.zstd import unpacked
 from kernels_samples.casebook.cases import Case, load_cases, profile_path
 from kernels_samples.casebook.counts import KNOWN, counts

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keet.explanation.casebook import casebook
+from keet.explanation.finding_notes import casebook
 from kernels_samples.casebook.family import SPLITS
 from tests.conftest import Keet
 from tests.rows import each_row

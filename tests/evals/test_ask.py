@@ -9,7 +9,7 @@ import pytest
 
 from evals.commands.ask import Asked, ask_all, in_order
 from evals.runs import CUT, EMPTY, Prompt, RunFolder
-from keet.agent.model.scripted import ScriptedChat
+from keet.agent.open_model import ScriptedChat
 from keet.errors import NotAvailable
 from tests.conftest import Keet
 from tests.evals.conftest import a_run

@@ -17,9 +17,8 @@ import pytest
 
 from keet.errors import DamagedReport, IngestError
 from keet.report import read_profile
-from keet.report.cubin import Elf
+from keet.report.cubin import CodePlace, CubinLines, Elf, LineTable, read_sequences
 from keet.report.input.zstd import zstd
-from keet.report.line_table import CodePlace, CubinLines, LineTable, read_sequences
 from keet.report.protobuf import Malformed
 from tests import encode
 from tests.conftest import REPORTS, Keet, corpus_files, needs_corpus
@@ -337,7 +336,7 @@ def test_rows_of_line_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line_at(sequence, 0) is None
     program = line_program(SET_ADDRESS_0 + bytes([80]) * 50_000 + END)
     assert read_sequences(program, {})
-    monkeypatch.setattr("keet.report.line_table._MAX_ROWS", 40_000)
+    monkeypatch.setattr("keet.report.cubin._MAX_ROWS", 40_000)
     with pytest.raises(Malformed, match="rows"):
         read_sequences(program, {})
 

@@ -12,8 +12,7 @@ from keet.analysis.hotspots.source_lines import Hotspots, Spot, find_hotspots
 from keet.analysis.launch_view import LaunchView
 from keet.documents.document import json_line
 from keet.documents.finding import Place
-from keet.explanation.analyst import explain
-from keet.explanation.explain_document import explain_document
+from keet.explanation.analyst import explain, explain_document
 from keet.profile import Launch
 from keet.report import read_profile
 from keet.report.ncu_rep.metrics import _whole_numbers, read_value

@@ -11,7 +11,7 @@ from dataclasses import fields, is_dataclass, replace
 import pytest
 
 from keet.documents.document import Document
-from keet.lazy_dataclass import _WAITING
+from keet.lazy import _WAITING
 
 
 class Base(Document):

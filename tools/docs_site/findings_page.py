@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from docs_site.metrics_page import write
-from keet.explanation.casebook import finding_reference
+from keet.explanation.finding_notes import finding_reference
 from keet.findings import findings
 from keet.formats import page_text
 from keet.pages.blocks import Page, Reader

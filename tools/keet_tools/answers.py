@@ -14,9 +14,8 @@ from keet.errors import KeetError, one_line
 from keet.evidence import Evidence, Reference, Sentence
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.profile import Launch, Profile
-from keet_tools.arguments import DiffArguments
-from keet_tools.calls import EvidenceNames, ToolCall
-from keet_tools.reports import ReadReport, selected_launches
+from keet_tools.calls import EvidenceNames, ReadReport, ToolCall, selected_launches
+from keet_tools.results import DiffArguments
 
 MAX_CHARACTERS = 3000
 

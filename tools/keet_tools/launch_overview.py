@@ -13,7 +13,7 @@ from keet.diagnosis.finding import Finding
 from keet.evidence import Evidence, Sentence
 from keet.explanation.account_texts import account_rows
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.explanation.gain_texts import forecast_text
+from keet.explanation.finding_notes import forecast_text
 from keet.formatting import shape_text
 from keet.pages.hotspots import (
     distinct_bytes_text,

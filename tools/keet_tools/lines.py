@@ -21,12 +21,27 @@ from keet.documents.hotspots import HotspotsLaunch
 from keet.errors import UsageError
 from keet.evidence import Sentence, constant
 from keet.profile import Absent, Launch, Location
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 from keet.safe_text import shortened
-from keet_tools.arguments import LineArguments, SourceArguments
-from keet_tools.calls import ToolCall, ToolReply, page_of, paged_reply
-from keet_tools.reports import ReadReport, Reports, about_launch, main_launch, quoted
-from keet_tools.results import LineSummary, LineToolResult, NotChecked, SourceToolResult
+from keet_tools.calls import (
+    ReadReport,
+    Reports,
+    ToolCall,
+    ToolReply,
+    about_launch,
+    main_launch,
+    page_of,
+    paged_reply,
+    quoted,
+)
+from keet_tools.results import (
+    LineArguments,
+    LineSummary,
+    LineToolResult,
+    NotChecked,
+    SourceArguments,
+    SourceToolResult,
+)
 
 if TYPE_CHECKING:
     from keet.analysis.hotspots.source_lines import Hotspots

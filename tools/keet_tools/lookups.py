@@ -20,32 +20,34 @@ from keet.analysis.roofline.launch_roofline import SHOWN_WORK, find_roofline
 from keet.documents.show import MetricDocument
 from keet.errors import UsageError
 from keet.evidence import Evidence, Sentence, constant, finite
-from keet.explanation.casebook import casebook, cases_named, chosen_cases
+from keet.explanation.finding_notes import casebook, cases_named, chosen_cases
 from keet.explanation.launch_amounts import PARTS, amount_rows, amounts_document
 from keet.profile import Absent, Launch
 from keet.units import Quantity
 from keet.verification.metric_names import find_terms
-from keet_tools.arguments import (
-    AmountsArguments,
-    CasesArguments,
-    MetricsArguments,
-    OccupancyArguments,
-)
-from keet_tools.calls import ResultPage, ToolCall, ToolReply, page_of, paged_reply
-from keet_tools.reports import (
+from keet_tools.calls import (
     Reports,
+    ResultPage,
+    ToolCall,
+    ToolReply,
     about_launch,
     about_regexes,
     main_launch,
     matcher,
+    page_of,
+    paged_reply,
     quoted,
 )
 from keet_tools.results import (
+    AmountsArguments,
     AmountsToolResult,
     CaseRow,
+    CasesArguments,
     CasesToolResult,
     ChangedOccupancy,
+    MetricsArguments,
     MetricsToolResult,
+    OccupancyArguments,
     OccupancyToolResult,
 )
 
@@ -148,7 +150,7 @@ def metrics(reports: Reports, asked: MetricsArguments, call: ToolCall) -> ToolRe
 
 def _metrics(launch: Launch, pattern: str | None) -> Sequence[MetricDocument]:
     """As in `keet metrics`, but with a name pattern or words instead of a regular expression."""
-    from keet.analysis.metric_table import launch_metrics
+    from keet.documents.show import launch_metrics
     from keet.pages.metrics import INTERNAL
 
     if pattern is None:

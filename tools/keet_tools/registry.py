@@ -2,6 +2,10 @@
 
 They are those of `tools`, with names of evidence in their texts. The reports are open already, so
 `report` is a number, and arguments that can have one value only are not offered.
+
+The list of tools: name, description, argument and result types, function.
+
+The MCP server offers all of them, and `list_reports`; keet's own agent those of `registry`.
 """
 
 from __future__ import annotations
@@ -13,15 +17,151 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from keet.errors import KeetError, one_line
-from keet_tools import tools
+from keet.formats.schema import schema_of
+from keet_tools import results
 from keet_tools.answers import MAX_CHARACTERS, Answer, ToolInput, quote
-from keet_tools.calls import ToolCall, bounded_text
+from keet_tools.calls import ToolCall, ToolReply, bounded_text
+from keet_tools.explain import context, diff, explain, verify, what_if
 from keet_tools.launch_overview import (
     address_forms,
     analyst_findings,
     list_launches,
     source_hotspots,
 )
+from keet_tools.lines import line, source
+from keet_tools.lookups import amounts, cases, metrics, occupancy
+
+_LIMITS = frozenset({"title", "default", "minLength", "maxLength", "minimum", "maximum", "pattern"})
+"""What `keet schema` has and clients do not need: they add schemas to their context."""
+
+
+class ServerTool(NamedTuple):
+    description: str
+    arguments: type[results.ToolArguments]
+    result: type[results.ToolResult]
+    call: Callable[..., ToolReply]
+    """Its name is that of the tool."""
+
+    @property
+    def name(self) -> str:
+        return self.call.__name__
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """Types, descriptions, and which arguments are required."""
+        whole = self.arguments.model_json_schema()
+        own = {name: _brief(part) for name, part in whole["properties"].items()}
+        schema = {"type": "object", "properties": own, "additionalProperties": False}
+        return {**schema, "required": whole["required"]} if "required" in whole else schema
+
+    @property
+    def output_schema(self) -> dict[str, Any]:
+        """The fields of the result; `keet schema mcp-TOOL` prints what they consist of."""
+        whole = schema_of(self.result)
+        own = {name: _kind(part) for name, part in whole["properties"].items()}
+        return {"type": "object", "properties": own}
+
+
+def _brief(schema: dict[str, Any]) -> dict[str, Any]:
+    (kind, *_) = schema.get("anyOf", [schema])
+    described = {"description": schema["description"]} if "description" in schema else {}
+    return {name: kind[name] for name in kind if name not in _LIMITS} | described
+
+
+def _kind(schema: dict[str, Any]) -> dict[str, Any]:
+    kinds = [_kind(each) for each in schema.get("anyOf", [])]
+    if kinds:
+        names = list(dict.fromkeys(kind["type"] for kind in kinds))
+        return {"type": names if len(names) > 1 else names[0]}
+    return {"type": schema.get("type", "object")}
+
+
+_ALL = (
+    ServerTool(
+        "Why a kernel is slow: the limiting unit, where its time goes, ranked findings with source "
+        "lines, what to change, a forecast of the speed-up and the evidence. Several launches: the "
+        "program first, then the launches that matter. The main tool; about 1 s.",
+        results.ExplainArguments,
+        results.ExplainToolResult,
+        explain,
+    ),
+    ServerTool(
+        "One source line: samples, stalls and what they wait for, SASS, address patterns and "
+        "strides, bytes, loops. Call it for a line that explain names, before you rewrite it. "
+        "Without `line`: the hottest lines, and the bytes read per pointer.",
+        results.LineArguments,
+        results.LineToolResult,
+        line,
+    ),
+    ServerTool(
+        "Numbered source lines with their share of the samples.",
+        results.SourceArguments,
+        results.SourceToolResult,
+        source,
+    ),
+    ServerTool(
+        "How much work a launch does and how much of it is needed: instructions and bytes per "
+        "result, how often each array is read, sectors per access, what loops repeat, least times. "
+        "Call it before you choose between tuning and a redesign.",
+        results.AmountsArguments,
+        results.AmountsToolResult,
+        amounts,
+    ),
+    ServerTool(
+        "Metrics of a launch with unit and meaning. One that is not listed was not collected: it "
+        "is unknown, not zero.",
+        results.MetricsArguments,
+        results.MetricsToolResult,
+        metrics,
+    ),
+    ServerTool(
+        "What limits the warps per SM, what would let more in, and the occupancy with other "
+        "registers, shared memory or block size.",
+        results.OccupancyArguments,
+        results.OccupancyToolResult,
+        occupancy,
+    ),
+    ServerTool(
+        "The speed-up if claims about the work of a launch were true, with the next limiter: how "
+        "much of a unit's work is needed or goes. keet's own forecast is beside it.",
+        results.WhatIfArguments,
+        results.WhatIfToolResult,
+        what_if,
+    ),
+    ServerTool(
+        "What changed between two reports and why: faster, slower, unchanged or inconclusive, "
+        "causes that are gone or new, lines, what to fix next. Call it after each change. Refuses "
+        "what can't be compared. Two launches of one report: name it twice, with before_launch and "
+        "after_launch.",
+        results.DiffArguments,
+        results.DiffToolResult,
+        diff,
+    ),
+    ServerTool(
+        "One launch explained in at most max_tokens tokens, for a prompt that asks another model "
+        "for a faster kernel.",
+        results.ContextArguments,
+        results.ContextToolResult,
+        context,
+    ),
+    ServerTool(
+        "Compares the numbers and comparisons of a text with a report: confirmed, contradicted "
+        "(with the right value) or not found. Call it on your own summary before you give it to "
+        "the user.",
+        results.VerifyArguments,
+        results.VerifyToolResult,
+        verify,
+    ),
+    ServerTool(
+        "Kernels that had a finding, before and after the fix, with the measured speed-up, also "
+        "look-alikes where the fix gained nothing.",
+        results.CasesArguments,
+        results.CasesToolResult,
+        cases,
+    ),
+)
+SERVER_TOOLS = {tool.name: tool for tool in _ALL}
+
 
 _NOT_OFFERED = frozenset({"source", "kernel", "top", "force"})
 """Arguments that a model of keet does not need; they work."""
@@ -72,7 +212,7 @@ class Tool(NamedTuple):
 
 
 def _tool(name: str) -> Tool:
-    whole = tools.TOOLS[name].input_schema
+    whole = SERVER_TOOLS[name].input_schema
     properties = {
         field: {"type": "integer" if field in _NUMBERS else part["type"]}
         for field, part in whole["properties"].items()
@@ -125,12 +265,12 @@ def call_tool(tool_input: ToolInput, name: str, arguments: Mapping[str, Any] | N
         if former not in TOOLS:
             known = ", ".join(TOOLS)
             return _refusal(f"there is no tool {quote(str(name), 40)}; there are {known}")
-        return _called(tool_input, tools.TOOLS[former], given)
+        return _called(tool_input, SERVER_TOOLS[former], given)
     except KeetError as problem:
         return _refusal(str(problem))
 
 
-def _called(tool_input: ToolInput, tool: tools.Tool, given: Mapping[str, Any]) -> Answer:
+def _called(tool_input: ToolInput, tool: ServerTool, given: Mapping[str, Any]) -> Answer:
     fields = tool.arguments.model_fields
     unknown = [quote(str(name), 30) for name in given if name not in fields]
     if unknown:

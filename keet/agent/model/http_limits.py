@@ -17,7 +17,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from keet.optional_packages import is_installed
+from keet.lazy import is_installed
 
 MOST_BYTES = 2 * 2**20
 """Of a reply, after decompression. The longest answer that keet asks for (24,000 tokens in an

@@ -17,18 +17,10 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from keet.agent.model.faults import (
-    PASSING,
-    AskedModel,
-    fault_of,
-    key_in_reply,
-    key_variable,
-    named_fault,
-    refuses_parameter,
-    wait_of,
-)
 from keet.agent.model.http_limits import MOST_CALLS, is_count
 from keet.agent.model.messages import (
+    PASSING,
+    AskedModel,
     ChatMessage,
     ChatReply,
     ChatRequest,
@@ -36,11 +28,16 @@ from keet.agent.model.messages import (
     ModelToolCall,
     TokenCount,
     estimate,
+    fault_of,
+    key_in_reply,
+    key_variable,
+    named_fault,
+    refuses_parameter,
+    wait_of,
 )
 from keet.agent.model.settings import LONGEST_WAIT_S, ModelSpec, provider_of
-from keet.masking.encoded_keys import key_in
-from keet.masking.keys import scrub
-from keet.token_count import guess_tokens
+from keet.formatting import guess_tokens
+from keet.masking.keys import key_in, scrub
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -21,13 +21,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from keet.agent.model.faults import AskedModel, fault_of, time_limit_fault
 from keet.agent.model.messages import (
+    AskedModel,
     ChatReply,
     ChatRequest,
     ModelFault,
+    fault_of,
     reply_from,
     request_document,
+    time_limit_fault,
 )
 from keet.agent.model.process_child import LEAVE_S, MARK
 from keet.agent.model.settings import LONGEST_WAIT_S, ModelSpec, TimeLimit

@@ -18,9 +18,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any
 
-from keet.agent.model.faults import AskedModel, fault_of
 from keet.agent.model.http_limits import limit_http, reach_directly
-from keet.agent.model.messages import ModelFault, reply_document, request_from
+from keet.agent.model.messages import AskedModel, ModelFault, fault_of, reply_document, request_from
 from keet.agent.model.settings import ModelSpec, provider_of
 from keet.masking.keys import remember_url
 from keet.report.typed_json import typed

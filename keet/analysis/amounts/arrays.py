@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.analysis.code_names import line_text
-from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.hardware.ceilings import SECTOR
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import Parameter
 from keet.documents.amounts import AgainDocument, ArrayDocument, Basis
@@ -348,7 +348,7 @@ def _access(use: ArrayUse) -> Literal["read", "written", "updated"]:
 
 
 def _lines(code: MachineCode, accesses: Sequence[Access]) -> Iterator[Location]:
-    from keet.analysis.machine_code.lines import calling_line
+    from keet.analysis.machine_code.launch_code import calling_line
 
     sizes: Counter[Location] = Counter()
     for access in accesses:
@@ -454,7 +454,7 @@ def _again(code: MachineCode, use: ArrayUse) -> Iterator[AgainDocument]:
 def _repeated(code: MachineCode, repeat: Repeat) -> AgainDocument:
     if repeat.kind != "loop":
         return AgainDocument(by=repeat.kind, name=repeat.name, times=repeat.times)
-    from keet.analysis.machine_code.lines import loop_line
+    from keet.analysis.machine_code.launch_code import loop_line
 
     line = loop_line(code, code.program.flow.loops[int(repeat.name)])
     name = f"the loop at {line_text(line)}" if line else "a loop"

@@ -14,8 +14,8 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.hotspots.source_lines import LEAST_SAMPLES
-from keet.analysis.kernel_kind.library import is_of_toolkit
 from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.library import is_of_toolkit
 from keet.analysis.machine_code.instructions.opcodes import SHARED, SHARED_LOADS
 from keet.analysis.parameters import Parameter
 from keet.documents.amounts import ConditionDocument
@@ -24,7 +24,7 @@ from keet.evidence import Sentence, finite
 from keet.profile import Location
 
 if TYPE_CHECKING:
-    from keet.analysis.machine_code.analyses.guarded_code import Guarded
+    from keet.analysis.machine_code.analyses.conditions import Guarded
     from keet.analysis.machine_code.launch_code import MachineCode
 
 PASSED = Parameter(0.95, "part of the threads that pass a mere check of bounds", "judgement")
@@ -62,7 +62,7 @@ def conditions(view: LaunchView) -> tuple[ConditionDocument, ...]:
     reached = view.table.column("thread_inst_executed")
     if code is None or not code.program.executed or not reached or not passed:
         return ()
-    from keet.analysis.machine_code.analyses.guarded_code import guarded_code
+    from keet.analysis.machine_code.analyses.conditions import guarded_code
 
     @cache
     def place_of(position: int) -> Location | None:
@@ -427,7 +427,7 @@ class _Numbers:
 
 
 def _document(view: LaunchView, code: MachineCode, row: _Row) -> ConditionDocument:
-    from keet.analysis.machine_code.analyses.guarded_code import global_effects
+    from keet.analysis.machine_code.analyses.conditions import global_effects
 
     effects = [position for region in row.entered for position in region.effects]
     atomics = {atomic.position for atomic in code.atomics}

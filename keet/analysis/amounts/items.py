@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.analysis.amounts.arrays import THREADS_RAN, array_uses, threads_ran
-from keet.analysis.hardware.rates import SECTOR
-from keet.analysis.kernel_kind.executed_code import PURPOSES
+from keet.analysis.archetype import PURPOSES
+from keet.analysis.hardware.ceilings import SECTOR
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.documents.amounts import ItemDocument, PerItemDocument
 from keet.errors import UsageError, one_line

@@ -16,8 +16,8 @@ from keet.analysis.remedy_conditions.on_chip import MOST_REGISTERS_PER_THREAD
 from keet.documents.amounts import InvariantDocument, LoopAmounts
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence, counted
-from keet.source_code.brackets import closing_bracket
 from keet.source_code.constants import evaluate
+from keet.source_code.syntax import closing_bracket
 
 if TYPE_CHECKING:
     from keet.analysis.machine_code.analyses.loop_loads import RepeatedArray
@@ -319,7 +319,7 @@ def _together(
 
 
 def _repeated(view: LaunchView, code: MachineCode, loop: SourceLoop) -> Iterator[InvariantDocument]:
-    from keet.analysis.machine_code.lines import calling_line
+    from keet.analysis.machine_code.launch_code import calling_line
 
     total = sum(access.requested_bytes or 0 for access in code.accesses)
     for array in repeated_arrays(view):

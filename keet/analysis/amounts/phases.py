@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from keet.analysis.code_names import line_text
 from keet.analysis.hotspots.source_lines import LEAST_SAMPLES
 from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.analysis.limits import FEW, MAJORITY, NEGLIGIBLE, NOTABLE_PART
 from keet.analysis.machine_code.instructions.opcodes import (
     GLOBAL_ATOMICS,
     GLOBAL_READS,
@@ -25,10 +24,11 @@ from keet.analysis.machine_code.instructions.opcodes import (
     TEXTURES,
 )
 from keet.analysis.parallelism.resident_warps import resident_blocks
+from keet.analysis.parameters import FEW, MAJORITY, NEGLIGIBLE, NOTABLE_PART
 from keet.documents.amounts import PhaseDocument, PhasesDocument
 from keet.evidence import Sentence
 from keet.profile import Location
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def phases(view: LaunchView) -> PhasesDocument | None:
 
     again = ""
     if split.around is not None:
-        from keet.analysis.machine_code.lines import loop_line
+        from keet.analysis.machine_code.launch_code import loop_line
 
         line = loop_line(code, code.program.flow.loops[split.around])
         again = ", in a loop"

@@ -22,9 +22,8 @@ from keet.analysis.amounts.accesses import MemoryAccess, memory_accesses, unifor
 from keet.analysis.hardware.ceilings import MEMORY_UNITS, WHOLE, Ceiling, spoken_unit
 from keet.analysis.hardware.stages import sm_elapsed_cycles
 from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.analysis.limits import NEGLIGIBLE, SAME_COUNT
 from keet.analysis.machine_code.instructions.opcodes import SURFACES, TEXTURES
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import NEGLIGIBLE, SAME_COUNT, Parameter
 from keet.documents.amounts import UnitPartDocument, UnitUseDocument
 from keet.evidence import Evidence, Sentence, finite
 from keet.units import Quantity

@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from keet.analysis.candidate import MEMORY_WAITS, kept_waits
-from keet.analysis.instruction_removal import kept_waits_without
+from keet.analysis.candidate import MEMORY_WAITS, kept_waits, kept_waits_without
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.machine_code.instructions.opcodes import BY_PIPE, RETURNING_ATOMICS
 from keet.analysis.memory_work import (

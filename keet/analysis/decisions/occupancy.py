@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 
 from keet.analysis.candidate import Candidate, a_unit_explains, covered_waits, is_matrix_product
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import POSSIBLE
 from keet.analysis.parallelism.inactive_threads import WARP
 from keet.analysis.parallelism.resident_warps import (
     LIMIT_WORDS,
@@ -18,7 +17,7 @@ from keet.analysis.parallelism.resident_warps import (
     resident_blocks,
     tightest_limits,
 )
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import POSSIBLE, Parameter
 from keet.analysis.remedy_conditions.on_chip import uses_async_copy
 from keet.analysis.time_model import BLOCK_STARTS, Effect, TimeModel
 from keet.documents.finding import Place

@@ -14,8 +14,7 @@ from typing import NamedTuple
 from keet.analysis.candidate import MEMORY_WAITS, MIO_WAITS, kept_waits
 from keet.analysis.hardware.stages import share_of, sm_elapsed_cycles
 from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.analysis.limits import NOTABLE_PART, WIDEST
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import NOTABLE_PART, WIDEST, Parameter
 from keet.analysis.time_model import SLICE_SECTORS, Effect, TimeModel, l2_cycles
 from keet.evidence import Evidence, Sentence
 from keet.units import Quantity

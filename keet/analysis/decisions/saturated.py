@@ -22,7 +22,6 @@ from keet.analysis.candidate import Candidate, kept_waits, part_of
 from keet.analysis.hardware.ceilings import WHOLE
 from keet.analysis.hardware.stages import share_of, sm_elapsed_cycles
 from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.analysis.limits import MAJORITY
 from keet.analysis.machine_code.instructions.opcodes import (
     BY_PIPE,
 )
@@ -34,7 +33,7 @@ from keet.analysis.parallelism.register_tiles import (
     packable,
     tiled,
 )
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import MAJORITY, Parameter
 from keet.analysis.remedy_conditions.instructions import CONVERSIONS, mostly_conversions
 from keet.analysis.time_model import DEVICE_WIDE, INDIRECT, SHARPNESS, Effect, TimeModel, attainable
 from keet.documents.finding import Place

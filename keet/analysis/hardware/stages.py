@@ -21,8 +21,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from keet.analysis.ledger import LaunchLedger
-from keet.analysis.limits import SIMILAR
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import SIMILAR, Parameter
 from keet.catalog import HardwareUnit, exists_on, hardware_units
 from keet.evidence import Evidence
 from keet.units import Quantity

@@ -24,7 +24,7 @@ from keet.documents.document import live
 from keet.documents.hotspots import HotspotsLaunch, PointerDocument, PurposeShare
 from keet.documents.shared_types import Skipped
 from keet.profile import Absent, Launch, Location
-from keet.profile.ncu_options import IMPORT_SOURCE, SECTION_OF_CODE, ProfileAgain
+from keet.profile.metric import IMPORT_SOURCE, SECTION_OF_CODE, ProfileAgain
 
 if TYPE_CHECKING:
     from keet.analysis.machine_code.analyses.blame import Link

@@ -1,4 +1,7 @@
-"""Everything that the machine-code analysis knows about the instructions of one source line."""
+"""Everything that the machine-code analysis knows about the instructions of one source line.
+
+The rows of `keet hotspots`, one launch at a time: a large report has more than memory holds.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from keet.analysis.code_names import FormWords, line_text, offset_in_function, with_more
-from keet.analysis.hotspots.examined import Examined, executed_share, shares
-from keet.analysis.hotspots.source_lines import Hotspots
+from keet.analysis.hotspots.examined import Examined, examined, executed_share, shares
+from keet.analysis.hotspots.source_lines import Grouping, Hotspots, find_hotspots, rows_at
 from keet.analysis.machine_code.analyses.address_patterns import lane_stride
 from keet.analysis.machine_code.analyses.blame import Wait
 from keet.analysis.machine_code.analyses.loop_chains import LoopChains
@@ -36,8 +39,9 @@ from keet.documents.hotspots import (
 )
 from keet.errors import UsageError, one_line
 from keet.evidence import Sentence
-from keet.profile import Absent, Launch, Location
-from keet.profile.names import file_name
+from keet.profile import Absent, Launch, Location, Profile
+from keet.profile.launch import file_name
+from keet.profile.run_link import iterate_launches
 
 _T = TypeVar("_T")
 
@@ -412,3 +416,45 @@ def _problem(
         line_text(location) for location in sorted(nearest, key=lambda location: location.line)
     ]
     return f"no instruction comes from this line; the nearest with code: {', '.join(names)}"
+
+
+FETCHED_AT_ONCE = 200
+"""Launches whose machine code is fetched before the first is printed; the code of the others is
+fetched when it is first needed."""
+
+
+def ranked_launches(
+    profile: Profile,
+    launches: Sequence[Launch],
+    by: Grouping | None,
+    place: Location | None,
+    *,
+    has_sass: bool,
+) -> Iterator[tuple[Launch, Hotspots | Absent]]:
+    """`place`: only the rows of this line."""
+    if has_sass:
+        profile.prefetch_code(filter(_has_counts, launches[:FETCHED_AT_ONCE]))
+    for launch in iterate_launches(launches, "looking for hotspots"):
+        spots = find_hotspots(launch, by)
+        yield launch, spots if place is None else rows_at(spots, place)
+
+
+def examined_launches(
+    ranked: Iterable[tuple[Launch, Hotspots | Absent]],
+    top: int | None,
+    place: Location | None,
+    *,
+    has_sass: bool,
+) -> Iterator[HotspotsLaunch]:
+    """With source text and machine code for the first `top` rows, and with all about the line
+    `place`. The analysis of a launch is dropped after it is used."""
+    for launch, spots in ranked:
+        rows = examined(launch, spots, has_sass=has_sass, which=slice(top))
+        if place is not None:
+            rows = with_line(rows, place)
+        yield rows
+
+
+def _has_counts(launch: Launch) -> bool:
+    """Whether there may be values per instruction; without them no SASS text is needed."""
+    return any(launch.find(metric) is not None for metric in ("inst_executed", "samples_total"))

@@ -21,9 +21,8 @@ from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parallelism.inactive_threads import WARP
 from keet.documents.finding import Place
 from keet.profile import Location
-from keet.profile.names import template_arguments
-from keet.source_code.brackets import after_angles, closing_bracket, split_commas
-from keet.source_code.type_sizes import type_size
+from keet.profile.launch import template_arguments
+from keet.source_code.syntax import after_angles, closing_bracket, split_commas, type_size
 
 if TYPE_CHECKING:
     from keet.source_code.constants import Number

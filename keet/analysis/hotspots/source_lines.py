@@ -24,8 +24,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from keet.analysis.ledger import Ledger
-from keet.analysis.limits import NEARLY_ALL
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import NEARLY_ALL, Parameter
 from keet.catalog import all_names, metric_with_id, stalls
 from keet.documents.document import live
 from keet.documents.hotspots import (
@@ -39,7 +38,7 @@ from keet.documents.hotspots import (
 from keet.documents.shared_types import Skipped
 from keet.evidence import Evidence, Sentence, slug_of
 from keet.profile import SAMPLES_BY_REASON, Absent, Launch, Location, Workload
-from keet.profile.ncu_options import IMPORT_SOURCE, SECTION_OF_CODE, NcuOption, ProfileAgain
+from keet.profile.metric import IMPORT_SOURCE, SECTION_OF_CODE, NcuOption, ProfileAgain
 from keet.safe_text import bounded_lines
 from keet.units import Number, Quantity
 

@@ -1,31 +1,50 @@
-"""`MachineCode`: all analyses of the machine code of one launch, computed on first use."""
+"""`MachineCode`: all analyses of the machine code of one launch, computed on first use.
+
+Kernel parameters by offset: types from the demangled name, names from the source.
+
+The members of structs that are passed by value are found in the source, see `keet.source_code`.
+
+Instructions by source line. For accesses that were inlined from a header of the CUDA toolkit,
+the calling line. For loops, the line of their condition.
+
+The line table has the header's line, which the user can't change. The address that is passed to
+such a function is computed at the line of the call.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from keet.analysis.limits import INTEGER_DIVISIONS, POWER
+from keet.analysis.library import is_of_toolkit
 from keet.analysis.machine_code.analyses.address_patterns import Atomic, Merge, atomics, merges
 from keet.analysis.machine_code.analyses.blame import Wait, waits
 from keet.analysis.machine_code.analyses.conditions import limits
-from keet.analysis.machine_code.analyses.data_dependent_loops import (
-    RetryLoop,
-    SearchLoop,
-    retry_loops,
-    search_loops,
-)
-from keet.analysis.machine_code.analyses.distinct_bytes import SECTOR
-from keet.analysis.machine_code.analyses.exchange_steps import ExchangeSteps, exchange_steps
 from keet.analysis.machine_code.analyses.expansions import (
     Expansion,
     expansions,
     integer_divisions,
 )
 from keet.analysis.machine_code.analyses.footprints import Footprints
-from keet.analysis.machine_code.analyses.lane_groups import lane_groups, same_in_warp
+from keet.analysis.machine_code.analyses.integer_arithmetic import (
+    PackedBytes,
+    packed_bytes,
+    wide_integers,
+)
+from keet.analysis.machine_code.analyses.lane_groups import (
+    ExchangeSteps,
+    OuterProducts,
+    exchange_steps,
+    lane_groups,
+    outer_products,
+    same_in_warp,
+)
 from keet.analysis.machine_code.analyses.loop_chains import LoopChains, loop_chains
 from keet.analysis.machine_code.analyses.loop_loads import (
     RepeatedArray,
@@ -36,9 +55,13 @@ from keet.analysis.machine_code.analyses.loop_loads import (
     repeated_loads,
     repeated_stores,
 )
-from keet.analysis.machine_code.analyses.outer_products import OuterProducts, outer_products
-from keet.analysis.machine_code.analyses.packed_bytes import PackedBytes, packed_bytes
-from keet.analysis.machine_code.analyses.purpose import Purpose, decided_by_data, mix, purposes
+from keet.analysis.machine_code.analyses.purpose import (
+    Purpose,
+    address_registers,
+    decided_by_data,
+    mix,
+    purposes,
+)
 from keet.analysis.machine_code.analyses.repeated_work import (
     Invariant,
     Multiples,
@@ -50,6 +73,7 @@ from keet.analysis.machine_code.analyses.repeated_work import (
 )
 from keet.analysis.machine_code.analyses.reuse import (
     READS,
+    SECTOR,
     Access,
     PointerReuse,
     accesses,
@@ -59,14 +83,169 @@ from keet.analysis.machine_code.analyses.reuse import (
     with_traffic,
 )
 from keet.analysis.machine_code.analyses.serial_loads import SerialLoads, serial_loads
-from keet.analysis.machine_code.analyses.wide_integers import wide_integers
+from keet.analysis.machine_code.analyses.source_loops import (
+    RetryLoop,
+    SearchLoop,
+    retry_loops,
+    search_loops,
+)
+from keet.analysis.machine_code.flow.control_flow import Loop
 from keet.analysis.machine_code.flow.program import MOST_INSTRUCTIONS, SassProgram
+from keet.analysis.machine_code.instructions.instruction import span
 from keet.analysis.machine_code.instructions.opcodes import WARP, Role
 from keet.analysis.machine_code.polynomials.evaluation import Evaluation
-from keet.analysis.machine_code.polynomials.symbols import LaunchShape, launch_shape
-from keet.analysis.machine_code.signature import signature
+from keet.analysis.machine_code.polynomials.polynomial import LaunchShape, launch_shape
+from keet.analysis.parameters import INTEGER_DIVISIONS, POWER
 from keet.evidence import Sentence, constant
 from keet.profile import Absent, Launch, Location
+from keet.source_code.scanner import blanked
+from keet.source_code.syntax import closing_bracket, split_commas
+from keet.source_code.type_layouts import TYPE_WORDS, Layout, SourceTypes, builtin, pointer
+
+
+class KernelParameter(NamedTuple):
+    """A parameter, or a member of one that is a struct."""
+
+    offset: int
+    is_pointer: bool
+    element: int
+    """Bytes of an element behind a pointer; 0 if its type does not show them."""
+    argument: int
+    """The number of the parameter."""
+    path: str
+    """`.x` of a member, else empty."""
+
+
+class Signature(NamedTuple):
+    """The parameters of a kernel."""
+
+    parameters: tuple[KernelParameter, ...]
+    """Up to the first whose size is not known: after it, offsets are unknown."""
+    is_whole: bool
+    """Whether these are all."""
+
+    @property
+    def pointers(self) -> frozenset[str]:
+        """Pointers, by `param+0x10`. Empty unless all parameters are known."""
+        parameters = self.parameters if self.is_whole else ()
+        return frozenset(
+            f"param+{parameter.offset:#x}" for parameter in parameters if parameter.is_pointer
+        )
+
+    @property
+    def element_sizes(self) -> Mapping[str, int]:
+        """Bytes of an element behind each pointer, by `param+0x10`, where its type shows them."""
+        typed = (parameter for parameter in self.parameters if parameter.element)
+        return {f"param+{parameter.offset:#x}": parameter.element for parameter in typed}
+
+    def names(self, function: str, sources: Iterable[str | None]) -> Mapping[str, str]:
+        """The name of each parameter in the source, by `param+0x10`: `in`, `nodes.x`. Empty if
+        names are missing."""
+        argument_names = names(function, sources) if self.parameters else []
+        if not argument_names or len(argument_names) <= self.parameters[-1].argument:
+            return {}
+        return {
+            f"param+{parameter.offset:#x}": f"{argument_names[parameter.argument]}{parameter.path}"
+            for parameter in self.parameters
+            if argument_names[parameter.argument]
+        }
+
+
+def signature(demangled: str, sources: Iterable[str | None] = ()) -> Signature:
+    """`sources`: texts that may define structs. They are only read if some are passed by value."""
+    parameters: list[KernelParameter] = []
+    offset = 0
+    types: SourceTypes | None = None
+    for argument, text in enumerate(_arguments(demangled)):
+        layout = _layout(text)
+        if layout is None:
+            types = types or SourceTypes(sources)
+            layout = types.layout(text)
+        if layout is None:
+            return Signature(tuple(parameters), is_whole=False)
+        offset = -(-offset // layout.alignment) * layout.alignment
+        parameters += (
+            KernelParameter(offset + at, is_pointer, element, argument, path)
+            for at, path, is_pointer, element in layout.members
+        )
+        if not layout.is_whole:
+            return Signature(tuple(parameters), is_whole=False)
+        offset += layout.size
+    return Signature(tuple(parameters), is_whole=True)
+
+
+def _arguments(demangled: str) -> list[str]:
+    """The outermost parameter list, split at its commas. `T2` of a template is its argument."""
+    before, inside = _last(demangled, "()")
+    types = _split(_last(before, "<>")[1]) if before.endswith(">") else []
+
+    def argument(match: re.Match[str]) -> str:
+        number = int(match[1])
+        return types[number - 1] if 0 < number <= len(types) else match[0]
+
+    return [
+        part if "..." in part else re.sub(r"(?<![\w:])T(\d{1,3})\b", argument, part)
+        for part in _split(inside)
+    ]
+
+
+def _last(text: str, brackets: str) -> tuple[str, str]:
+    """What is before the last pair of brackets, and what is in it."""
+    end, depth = text.rfind(brackets[1]), 0
+    for start in range(end, -1, -1):
+        depth += (text[start] == brackets[1]) - (text[start] == brackets[0])
+        if depth == 0:
+            return text[:start], text[start + 1 : end]
+    return "", ""
+
+
+def _split(text: str) -> list[str]:
+    return [part for part in split_commas(text, angles=True) if part != "void"]
+
+
+def _layout(text: str) -> Layout | None:
+    """None for a type that the compiler does not know by itself."""
+    outside, depth = "", 0  # of template arguments: `std::array<char *, 2>` is no pointer
+    for letter in text:
+        depth += (letter == "<") - (letter == ">")
+        outside += letter if depth == 0 else ""
+    if "*" in outside or "&" in outside:
+        to, _, more = text.partition("*")
+        is_one = "*" not in more and "(" not in text and "&" not in text
+        return pointer(builtin(re.findall(r"\w+", to)) if is_one else None)
+    return builtin(re.findall(r"\w+|::", text))
+
+
+def names(function: str, sources: Iterable[str | None]) -> list[str]:
+    """Parameter names of a function's definition in the source; empty if it is not found."""
+    if not function:
+        return []
+    for text in sources:
+        if function not in (text or ""):
+            continue
+        code = blanked("", text or "")
+        calls = re.finditer(rf"\b{re.escape(function)}\s*(?=\()", code)
+        for call in islice(calls, _MOST_CALLS):
+            rest = code[call.end() : call.end() + _LONGEST_PARAMETERS]
+            end = closing_bracket(rest, 0)
+            if rest[end + 1 :].lstrip()[:1] == "{":
+                return [_name_of(part) for part in _split(rest[1:end])]
+    return []
+
+
+_MOST_CALLS = 500
+_LONGEST_PARAMETERS = 4000
+"""Characters of a definition's parameters."""
+
+
+def _name_of(declaration: str) -> str:
+    """Empty for a parameter without a name."""
+    text = declaration.partition("=")[0]
+    inner = re.search(r"\(\s*[*&]\s*(\w+)", text)  # void (*f)(int), float (&tile)[4]
+    if inner:
+        return inner[1]
+    words = re.findall(r"[A-Za-z_]\w*", text.partition("[")[0])
+    return words[-1] if words and words[-1] not in TYPE_WORDS else ""
 
 
 @dataclass(frozen=True)
@@ -395,3 +574,80 @@ _known: WeakValueDictionary[Hashable, MachineCode] = WeakValueDictionary()
 of the analysis follows from them: a further launch takes a third of the time of the first. Nothing
 is kept longer than the launch's explanation."""
 _SHARED_RESULTS = frozenset(name for name in vars(CountedCode) if not name.startswith("_"))
+
+
+def positions_of(code: MachineCode, line: Location) -> list[int]:
+    """Positions of the instructions that ran for a line, in the order of the code."""
+    return [position for position in code.program.ran if code.location(position) == line]
+
+
+def loop_line(code: MachineCode, loop: Loop) -> Location | None:
+    """The line of a loop's backward branch: its condition, in the head of a `for` or `while`."""
+    flow = code.program.flow
+    branches = [flow.blocks[latch].end - 1 for latch in loop.latches]
+    lines = (code.location(branch) for branch in sorted(branches, reverse=True))
+    return next((line for line in lines if line and not is_of_toolkit(line.file)), None)
+
+
+_ACCESSES = (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY)
+_MOST_INSTRUCTIONS = 64
+"""Most instructions that are followed back from an address."""
+
+
+def calling_line(code: MachineCode, position: int) -> Location | None:
+    """The line of the instruction; for an access within the toolkit, the line of the call."""
+    line = code.location(position)
+    instruction = code.program.code[position]
+    if line is None or not is_of_toolkit(line.file) or instruction.role not in _ACCESSES:
+        return line
+    # A memory descriptor is loaded at the kernel's start: it does not show the call.
+    descriptors = {name for operand in instruction.operands for name in span(operand.descriptor, 2)}
+    spent = set(address_registers(instruction)) - descriptors
+    read = code.program.values.read[position]
+    call = _outside(code, [value for name, value in read.items() if name in spent])
+    if call is None and instruction.role is Role.ATOMIC:  # the address is an argument of the kernel
+        call = _before(code, position)
+    return line if call is None else call
+
+
+def calls_of(code: MachineCode, line: Location) -> list[Location]:
+    """The lines that call a line of the toolkit, by its accesses, the most executed first."""
+    if not is_of_toolkit(line.file):
+        return []
+    calls: Counter[Location] = Counter()
+    for position in positions_of(code, line):
+        call = calling_line(code, position)
+        if call is not None and call != line:
+            calls[call] += code.program.counts[position]
+    return [call for call, _ in calls.most_common()]
+
+
+def _before(code: MachineCode, position: int) -> Location | None:
+    """The line of the nearest instruction before that is outside of the toolkit: the compiler moves
+    little across an atomic."""
+    for at in range(position - 1, max(-1, position - 1 - _MOST_INSTRUCTIONS), -1):
+        line = code.location(at)
+        if line is not None and not is_of_toolkit(line.file):
+            return line
+    return None
+
+
+def _outside(code: MachineCode, values: Iterable[int]) -> Location | None:
+    """The line of the nearest instructions outside of the toolkit that computed these values."""
+    seen: set[int] = set()
+    level = list(values)
+    while level and len(seen) < _MOST_INSTRUCTIONS:
+        behind = {
+            position for value in level for position in code.program.values.definitions(value)
+        } - seen
+        seen |= behind
+        lines = {position: code.location(position) for position in sorted(behind)}
+        outside = [
+            line for line in lines.values() if line is not None and not is_of_toolkit(line.file)
+        ]
+        if outside:
+            return outside[-1]
+        level = [
+            value for position in behind for value in code.program.values.read[position].values()
+        ]
+    return None

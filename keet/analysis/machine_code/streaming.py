@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from keet.analysis.limits import FEW_BYTES, NEARLY_ALL, READ_AGAIN
-from keet.analysis.machine_code.analyses.distinct_bytes import SECTOR
-from keet.analysis.machine_code.analyses.reuse import Basis, PointerReuse
+from keet.analysis.machine_code.analyses.reuse import SECTOR, Basis, PointerReuse
 from keet.analysis.machine_code.instructions.instruction import Instruction
 from keet.analysis.machine_code.instructions.opcodes import GLOBAL, LOCAL, SHARED, Role
 from keet.analysis.machine_code.launch_code import MachineCode
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import FEW_BYTES, NEARLY_ALL, READ_AGAIN, Parameter
 from keet.profile import Launch
 
 Verdict = Literal["once", "several", "between", "unknown"]

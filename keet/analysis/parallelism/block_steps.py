@@ -14,9 +14,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.analysis.limits import NEGLIGIBLE
 from keet.analysis.parallelism.inactive_threads import WARP, waits_at_barriers
 from keet.analysis.parallelism.resident_warps import resident_blocks
+from keet.analysis.parameters import NEGLIGIBLE
 from keet.analysis.time_model import INDIRECT
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.analysis.limits import MAJORITY
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import MAJORITY, Parameter
 from keet.evidence import Evidence, Sentence, constant
 from keet.units import Quantity
 
@@ -337,7 +336,7 @@ def uneven_trips(view: LaunchView) -> UnevenTrips:
     threads = view.table.column("thread_inst_executed") or view.table.threads
     if view.code is None or not threads:
         return UnevenTrips({}, {}, 1.0, 1.0)
-    from keet.analysis.machine_code.analyses.data_dependent_loops import exit_loads
+    from keet.analysis.machine_code.analyses.source_loops import exit_loads
 
     program, flow = view.code.program, view.code.program.flow
     starts = [block.start for block in flow.blocks]

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from keet.analysis.candidate import part_of
-from keet.analysis.hardware.rates import SECTOR
-from keet.analysis.instruction_removal import removed_part
+from keet.analysis.candidate import part_of, removed_part
+from keet.analysis.hardware.ceilings import SECTOR
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.machine_code.instructions.opcodes import (
     COPIES,

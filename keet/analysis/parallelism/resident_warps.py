@@ -18,10 +18,9 @@ from typing import Literal, NamedTuple, TypeVar
 
 from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.analysis.limits import FEW, LEAST_KERNEL_NS, MAJORITY, SHORT_KERNEL_NS
 from keet.analysis.machine_code.instructions.opcodes import BY_PIPE, MEMORY, SHARED, TMA
 from keet.analysis.parallelism.inactive_threads import launched_warps, per_warp, warps_of_block
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import FEW, LEAST_KERNEL_NS, MAJORITY, SHORT_KERNEL_NS, Parameter
 from keet.analysis.time_model import MOST_REMOVED, TimeModel
 from keet.evidence import Evidence, Sentence
 from keet.formatting import noun_for

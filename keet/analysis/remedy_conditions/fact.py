@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.analysis.limits import MAJORITY
+from keet.analysis.parameters import MAJORITY
 from keet.documents.finding import Place
 from keet.evidence import Evidence
 

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.hardware.ceilings import SECTOR
 from keet.analysis.hotspots.source_lines import ACCESS_BYTES, is_gather
 from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.analysis.limits import MAJORITY, NEGLIGIBLE, READ_AGAIN, SIMILAR, WIDEST
 from keet.analysis.machine_code.instructions.opcodes import (
     ATOMICS,
     BY_PIPE,
@@ -19,7 +18,7 @@ from keet.analysis.machine_code.instructions.opcodes import (
     GLOBAL_STORES,
     TMA,
 )
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import MAJORITY, NEGLIGIBLE, READ_AGAIN, SIMILAR, WIDEST, Parameter
 from keet.analysis.remedy_conditions.fact import (
     Answer,
     Fact,

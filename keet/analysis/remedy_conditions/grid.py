@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import FEW, LONGEST_START_NS, MAJORITY
 from keet.analysis.parallelism.inactive_threads import WARP
 from keet.analysis.parallelism.resident_warps import FEW_INSTRUCTIONS, PER_WARP, tightest_limits
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import FEW, LONGEST_START_NS, MAJORITY, Parameter
 from keet.analysis.remedy_conditions.fact import Answer, Fact, fact
 
 # --- grid and blocks

@@ -7,15 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import (
-    HUGE_DIVISION,
-    INTEGER_DIVISIONS,
-    LARGE_ANGLES,
-    MAJORITY,
-    NOTABLE_PART,
-    POWER,
-    SLOW_DIVISION,
-)
 from keet.analysis.machine_code.instructions.opcodes import (
     BY_PIPE,
     DOUBLE,
@@ -23,7 +14,16 @@ from keet.analysis.machine_code.instructions.opcodes import (
     SINGLE,
     TENSOR,
 )
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import (
+    HUGE_DIVISION,
+    INTEGER_DIVISIONS,
+    LARGE_ANGLES,
+    MAJORITY,
+    NOTABLE_PART,
+    POWER,
+    SLOW_DIVISION,
+    Parameter,
+)
 from keet.analysis.remedy_conditions.fact import Answer, Fact, RaisedFinding, fact, if_most_run
 from keet.documents.finding import Place
 from keet.evidence import Evidence

@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.analysis.limits import MAJORITY
 from keet.analysis.machine_code.instructions.opcodes import (
     COPIES,
     GLOBAL,
@@ -25,7 +24,7 @@ from keet.analysis.machine_code.instructions.opcodes import (
 )
 from keet.analysis.memory_work import local_cause
 from keet.analysis.parallelism.inactive_threads import WARP
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import MAJORITY, Parameter
 from keet.analysis.remedy_conditions.fact import Answer, Fact, fact, if_most_run, total
 from keet.analysis.remedy_conditions.global_memory import WIDEST_ACCESS
 from keet.safe_text import code_lines
@@ -177,7 +176,7 @@ def _definition(source: str, name: str) -> str | None:
 
 def _row(element: str, row: str, constants: Mapping[str, Number], *, is_sum: bool) -> Rows | None:
     from keet.source_code.constants import evaluate
-    from keet.source_code.type_sizes import type_size
+    from keet.source_code.syntax import type_size
 
     length = evaluate(row, constants, {})
     if not isinstance(length, int):

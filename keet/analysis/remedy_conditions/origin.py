@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from keet.analysis.archetype import archetype_of, language_of, skipped_ahead
 from keet.analysis.decisions.double_precision import FULL_RATE
-from keet.analysis.kernel_kind.archetype import archetype_of, language_of, skipped_ahead
-from keet.analysis.kernel_kind.library import (
+from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.library import (
     OPENACC_RUNTIME,
     launched_by,
     library_of_launch,
     users_function,
 )
-from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.analysis.limits import MAJORITY
+from keet.analysis.parameters import MAJORITY
 from keet.analysis.remedy_conditions.fact import Answer, Fact, Test, total
 
 

@@ -8,9 +8,8 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from keet.analysis.kernel_kind.executed_code import called_part
+from keet.analysis.archetype import called_part
 from keet.analysis.launch_view import LaunchView, LeadingLines
-from keet.analysis.limits import FEW, MAJORITY
 from keet.analysis.machine_code.instructions.opcodes import (
     BY_PIPE,
     GLOBAL_ATOMICS,
@@ -29,7 +28,7 @@ from keet.analysis.parallelism.inactive_threads import (
     lone_thread,
     waits_at_barriers,
 )
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import FEW, MAJORITY, Parameter
 from keet.analysis.remedy_conditions.fact import Answer, Fact, fact, if_most_run, total
 from keet.analysis.remedy_conditions.origin import slow_double
 from keet.documents.finding import Place
@@ -153,7 +152,7 @@ def _serial(words: str, *reasons: str) -> Fact:
     def test(view: LaunchView) -> Answer:
         if view.code is None:
             return False
-        from keet.analysis.amounts.serial_loads import avoidable_loads
+        from keet.analysis.amounts.accesses import avoidable_loads
 
         region = avoidable_loads(view)
         if region is None:
@@ -182,7 +181,7 @@ volatile_delays_loads = _serial(
 def awaited_iterations(code: MachineCode) -> tuple[float, list[int]]:
     """Iterations per entry of loops that a load ends, by their waits for loads, and the positions
     of these loads; 0 if most waits are elsewhere."""
-    from keet.analysis.machine_code.analyses.data_dependent_loops import exit_loads
+    from keet.analysis.machine_code.analyses.source_loops import exit_loads
 
     flow, samples = code.program.flow, Counter[int]()
     for wait in code.waits:

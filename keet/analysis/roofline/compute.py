@@ -10,10 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from keet.analysis.hardware.ceilings import Ceiling, Ceilings, ceiling_of_rate, known_and_absent
-from keet.analysis.hardware.rates import Peak, clock, first, per_second, positive
+from keet.analysis.hardware.ceilings import (
+    Ceiling,
+    Ceilings,
+    Peak,
+    ceiling_of_rate,
+    clock,
+    first,
+    known_and_absent,
+    per_second,
+    positive,
+)
 from keet.analysis.ledger import LaunchLedger
-from keet.analysis.limits import NEGLIGIBLE
+from keet.analysis.parameters import NEGLIGIBLE
 from keet.analysis.roofline.tensor import (
     LABELS,
     TensorWork,

@@ -24,24 +24,23 @@ from keet.analysis.hardware.ceilings import (
     WHOLE_SM,
     Ceiling,
     Ceilings,
+    clock,
     nearest,
 )
-from keet.analysis.hardware.rates import clock
 from keet.analysis.hardware.stages import UnitStage, measured_stages
 from keet.analysis.ledger import LaunchLedger
-from keet.analysis.limits import MAJORITY, NOTABLE_PART
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import MAJORITY, NOTABLE_PART, Parameter
 from keet.analysis.remedy_conditions.instructions import counted_divisions
 from keet.analysis.roofline.compute import compute_ceilings, loads_constants
 from keet.analysis.roofline.memory import memory_ceilings, slow_dram_clock
 from keet.analysis.time_model import TimeModel, attainable
-from keet.documents.document import live
-from keet.documents.roofline import (
+from keet.documents.charts import (
     BusiestDocument,
     CeilingDocument,
     IntensityDocument,
     RooflineLaunch,
 )
+from keet.documents.document import live
 from keet.documents.shared_types import Skipped
 from keet.evidence import Sentence, constant
 from keet.formatting import uncapitalized

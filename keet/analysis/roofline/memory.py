@@ -14,13 +14,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from keet.analysis.hardware.ceilings import Ceiling, Ceilings, ceiling_of_rate, known_and_absent
-from keet.analysis.hardware.rates import SECTOR, Peak, clock, first, per_second, positive
+from keet.analysis.hardware.ceilings import (
+    SECTOR,
+    Ceiling,
+    Ceilings,
+    Peak,
+    ceiling_of_rate,
+    clock,
+    first,
+    known_and_absent,
+    per_second,
+    positive,
+)
 from keet.analysis.hardware.stages import measured_stages
 from keet.analysis.ledger import LaunchLedger
-from keet.analysis.limits import LONGEST_START_NS, SIMILAR
+from keet.analysis.parameters import LONGEST_START_NS, SIMILAR
 from keet.catalog import gpu_named, metrics
-from keet.catalog.lookups import exists_on
+from keet.catalog.loading import exists_on
 from keet.evidence import Evidence, Sentence, constant
 from keet.profile import Absent
 from keet.units import Quantity

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from keet.analysis.hardware.stages import SAME_STAGE, UnitStage
 from keet.analysis.ledger import LaunchLedger
-from keet.analysis.limits import NEGLIGIBLE
 from keet.analysis.machine_code.instructions.opcodes import TENSOR
+from keet.analysis.parameters import NEGLIGIBLE
 from keet.evidence import Evidence
 from keet.profile import Absent, Device, Launch
 from keet.units import Quantity

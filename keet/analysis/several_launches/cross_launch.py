@@ -14,15 +14,15 @@ from dataclasses import replace
 from itertools import pairwise
 
 from keet.analysis.ledger import Ledger
-from keet.analysis.limits import (
+from keet.analysis.parameters import (
     MAJORITY,
     NOTABLE_PART,
     SAME_BYTES,
     SAVED_PART,
     SEVERAL,
     SHORT_KERNEL_NS,
+    Parameter,
 )
-from keet.analysis.parameters import Parameter
 from keet.analysis.several_launches.traffic import (
     Fused,
     Link,
@@ -40,7 +40,7 @@ from keet.analysis.several_launches.traffic import (
 from keet.documents.explain import CrossLaunchDocument, Kind
 from keet.evidence import Confidence, Evidence, Sentence
 from keet.profile import Launch, Workload
-from keet.profile.launch_sequences import by_kernel_and_shape, iterate_launches, median
+from keet.profile.run_link import by_kernel_and_shape, iterate_launches, median
 from keet.units import Quantity
 
 __all__ = ["CrossLaunchDocument", "Kind", "find_cross_launch", "written_and_read"]

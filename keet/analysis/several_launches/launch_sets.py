@@ -13,11 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from keet.analysis.limits import NEGLIGIBLE, NOTABLE_PART
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import NEGLIGIBLE, NOTABLE_PART, Parameter
 from keet.profile import Launch, Profile, RunPositions, RunTable
 from keet.profile.launch import Dim3
-from keet.profile.launch_sequences import by_kernel_and_shape, median, representative
+from keet.profile.run_link import by_kernel_and_shape, median, representative
 
 APART = Parameter(2.0, "ratio of neighbouring durations that separates two clusters", "judgement")
 MOST_CLUSTERS = 4

@@ -16,23 +16,33 @@ from typing import Literal
 from keet.analysis.amounts.arrays import AGAIN
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
-from keet.analysis.limits import FEW_BYTES, MAJORITY, NEGLIGIBLE, SAVED_PART, SEVERAL, SIMILAR
-from keet.analysis.parameters import Parameter
+from keet.analysis.parameters import (
+    FEW_BYTES,
+    MAJORITY,
+    NEGLIGIBLE,
+    SAVED_PART,
+    SEVERAL,
+    SIMILAR,
+    Parameter,
+)
 from keet.analysis.replay_gap import replay_gap
-from keet.analysis.several_launches.hand_overs import Candidate, Reread, candidates, rereads
+from keet.analysis.several_launches.hand_overs import (
+    Candidate,
+    DataArray,
+    DataSize,
+    MovedData,
+    Reread,
+    candidates,
+    data_size,
+    empties_caches,
+    rereads,
+)
 from keet.analysis.several_launches.launch_sets import (
     LONGEST_GAP_NS,
     LaunchSet,
     LaunchSets,
     launch_sets,
     taking_turns,
-)
-from keet.analysis.several_launches.moved_data import (
-    DataArray,
-    DataSize,
-    MovedData,
-    data_size,
-    empties_caches,
 )
 from keet.documents.amounts import (
     BoundDocument,
@@ -44,7 +54,7 @@ from keet.documents.amounts import (
 )
 from keet.evidence import Evidence, Sentence, constant, counted
 from keet.profile import Launch, Profile, Workload
-from keet.profile.launch_sequences import representative
+from keet.profile.run_link import representative
 from keet.units import Quantity
 
 MANY_LAUNCHES = Parameter(

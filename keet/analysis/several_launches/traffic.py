@@ -21,9 +21,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits
-from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.hardware.ceilings import SECTOR
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import (
+from keet.analysis.parameters import (
     FEW_BYTES,
     LONGEST_START_NS,
     MAJORITY,
@@ -31,8 +31,8 @@ from keet.analysis.limits import (
     SAME_BYTES,
     SEVERAL,
     SIMILAR,
+    Parameter,
 )
-from keet.analysis.parameters import Parameter
 from keet.analysis.time_model import BLOCK_STARTS, SHARPNESS, Effect, TimeModel
 from keet.profile import Launch
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.files import cache_folder
-from keet.profile.run_table import Migrations
-from keet.profile.timeline import Record
+from keet.profile.run_table import Migrations, Record
 from keet.safe_text import bounded_line
 
 SOURCE = Path(__file__).with_name("recorder.c")

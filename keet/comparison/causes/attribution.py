@@ -19,7 +19,7 @@ from keet.comparison.timing.pair_timing import Timing
 from keet.documents.diff import AttributionDocument, AttributionKind, How
 from keet.documents.document import live
 from keet.evidence import Evidence, Reference, Sentence
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 from keet.units import Quantity
 
 _CAUSES, _PARTS, _UNITS, _LINES = 3, 4, 2, 4

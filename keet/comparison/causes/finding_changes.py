@@ -15,16 +15,15 @@ from keet.analysis.replay_gap_reasons import REASON_NAMES
 from keet.catalog import capabilities, metric_named, metric_with_id, stalls
 from keet.comparison.causes.explained_pair import ExplainedPair, WeightedLaunch, longest_launch
 from keet.comparison.numbers import LaunchTimes, NumberChange
-from keet.comparison.timing.run_weighting import ALIKE
-from keet.comparison.timing.time_caveats import share_or_less
-from keet.comparison.timing.weighting import RunDoubt
+from keet.comparison.timing.basis_choice import share_or_less
+from keet.comparison.timing.weighting import ALIKE, RunDoubt
 from keet.diagnosis.diagnosis import MAX_FINDINGS
 from keet.diagnosis.finding import Finding
 from keet.documents.diff import NextDocument
 from keet.documents.document import live
 from keet.documents.explain import ReplayReasonDocument
 from keet.evidence import Evidence, Sentence
-from keet.explanation.gain_texts import forecast_text
+from keet.explanation.finding_notes import forecast_text
 from keet.findings import findings
 from keet.formatting import capitalized
 from keet.profile import Launch

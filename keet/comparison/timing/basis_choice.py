@@ -1,33 +1,363 @@
-"""Chooses what the times cover (whole runs, the reports, one launch), with the caveats of that."""
+"""Chooses what the times cover (whole runs, the reports, one launch), with the caveats of that.
+
+Caveats of times of whole runs: tables that do not fit, replays that differ, overlapping kernels.
+
+While n kernels run at once, each is counted with 1/n of the GPU's busy time. So the share of a
+kernel changes when another one starts or stops to overlap it, although its launches take as long as
+before. And sums of durations, which is all that some tables have, grow when kernels overlap,
+although the program gets faster.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 
-from keet.comparison.caveat import (
+from keet.analysis.replay_gap import ReplayGap
+from keet.comparison.comparability import (
     BEFORE_TABLE,
+    WARM_CACHES,
     Caveat,
     DiffOption,
     advised,
+    compare_launches,
+    forbids,
     listed,
+    no_verdict,
     note,
     weakens,
 )
-from keet.comparison.comparability import compare_launches
 from keet.comparison.numbers import Numbers
 from keet.comparison.pairs import Pairing
-from keet.comparison.sides import Side, all_captured
+from keet.comparison.same_kernel import Side, all_captured
 from keet.comparison.timing.pair_timing import Timing, total_timing
-from keet.comparison.timing.run_weighting import SIDES, RunWeighting
-from keet.comparison.timing.time_caveats import run_caveats
 from keet.comparison.timing.weighting import (
+    SIDES,
+    RunWeighting,
     Weighting,
     weighting_without_tables,
     with_suspected_work,
 )
-from keet.evidence import Sentence
-from keet.profile.run_table import USE_ANYWAY
+from keet.evidence import Evidence, Sentence, constant
+from keet.profile import Launch
+from keet.profile.launch import file_name
+from keet.profile.run_table import RECORDER_NAMES, USE_ANYWAY
+
+_USUAL_MIGRATING, _MOST_MIGRATING = 20, 44
+"""Per cent by which runs of one program with managed flags differed: root mean square, and at most.
+Measured on an H200 (evals.recording_cost)."""
+_MIGRATING = 0.4
+"""Two standard deviations."""
+_MAX_LISTED_LAUNCHES = 3
+
+
+def run_caveats(runs: RunWeighting, pairings: Sequence[Pairing]) -> Iterator[Caveat]:
+    for which, word in enumerate(SIDES):
+        yield from _other_program(runs, which, word)
+    yield from _recorders(runs)
+    yield from _durations(runs)
+    yield from _migrations(runs)
+    for which, word in enumerate(SIDES):
+        names = [pairings[number].kernel for number in runs.missing(which)]
+        if names:
+            text = Sentence(
+                "the {side} run table does not have {kernels}: the time in this run is not known",
+                side=word.upper(),
+                kernels=listed(names),
+            )
+            yield note("not_in_run", text)
+
+
+def _other_program(runs: RunWeighting, which: int, word: str) -> Iterator[Caveat]:
+    for run in runs.reports_not_in_table(which):
+        table = file_name(run.profile.run.path) if run.profile.run and run.profile.run.path else ""
+        named = f" ({table})" if table else ""
+        text = (
+            f"no kernel of {file_name(run.profile.provenance.path)} is in the {word.upper()} run "
+            f"table{named}: it belongs to another program, or names its kernels differently"
+        )
+        yield forbids("other_program", text)
+    if not runs.has_time(which):
+        text = "the {side} run table has no times: all its kernels took {none}"
+        none = constant(0, "ns", "time of all kernels")
+        yield forbids("no_run_time", Sentence(text, side=word.upper(), none=none))
+
+
+def _recorders(runs: RunWeighting) -> Iterator[Caveat]:
+    one, other = runs.recorder(0), runs.recorder(1)
+    if one == other:
+        return
+    text = f"the times before are {RECORDER_NAMES[one]}, those after {RECORDER_NAMES[other]}"
+    if "ncu" in (one, other):
+        yield weakens("recorders", text, WARM_CACHES)
+    else:
+        yield note("recorders", text)
+
+
+def _durations(runs: RunWeighting) -> Iterator[Caveat]:
+    words = [word for which, word in enumerate(SIDES) if not runs.overlap_known(which)]
+    if words:
+        text = (
+            f"the {_run_tables(words)} not record which kernels ran at the same time, so launch "
+            "durations are summed on both sides; where kernels overlap, this sum exceeds the GPU "
+            "time"
+        )
+        yield note("durations", text)
+
+
+def _run_tables(words: Sequence[str]) -> str:
+    """`BEFORE run table does`, `BEFORE and AFTER run tables do`."""
+    names = " and ".join(word.upper() for word in words)
+    return f"{names} run tables do" if len(words) > 1 else f"{names} run table does"
+
+
+def _migrations(runs: RunWeighting) -> Iterator[Caveat]:
+    words = [word for which, word in enumerate(SIDES) if runs.migrates(which)]
+    if words:
+        label = "per cent by which runs of one program with managed memory differed"
+        text = Sentence(
+            "managed memory migrated during the {sides} {runs}: runs of one program with managed "
+            "memory differed by {usual} % (root mean square), and by {most} % at most",
+            sides=" and ".join(map(str.upper, words)),
+            runs="runs" if len(words) > 1 else "run",
+            usual=constant(_USUAL_MIGRATING, "", f"{label}, root mean square"),
+            most=constant(_MOST_MIGRATING, "", f"{label} at most"),
+        )
+        yield weakens("migrations", text, _MIGRATING)
+
+
+# --- replay and run
+
+
+def replay_differs(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> Iterator[Caveat]:
+    """Launches whose replay does not show what happened in the run."""
+    for which in (0, 1):
+        launches = pairing.launches(which)
+        gaps = [(launch, gap) for launch in launches if (gap := runs.replay_gap(which, launch))]
+        if gaps:
+            one = len(gaps) == 1 and not runs.average_times(which, *gaps[0])
+            text = Sentence(
+                "{took}: {whose} counters do not explain the difference, so no causes are given",
+                took=_took(runs, which, gaps, numbers),
+                whose="its" if one else "their",
+            )
+            yield note("replay_differs", text)
+
+
+def replay_not_scaled(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> Iterator[Caveat]:
+    """Launches so short that the profiler's overhead is a large part of the replay."""
+    for which in (0, 1):
+        launches = pairing.launches(which)
+        scaled = [(launch, gap) for launch in launches if (gap := runs.replay_ratio(which, launch))]
+        if scaled:
+            text = Sentence(
+                "{took}: too short to scale the replay's counters to the run",
+                took=_took(runs, which, scaled, numbers),
+            )
+            yield note("replay_not_scaled", text)
+
+
+def few_like_profiled(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> Iterator[Caveat]:
+    """Pairs whose time is mostly in launches that took much longer or shorter than the profiled
+    ones."""
+    for which, word in enumerate(SIDES):
+        part = runs.small_similar_share(which, pairing)
+        if part is not None:
+            share = numbers(f"share of launches like the profiled ones {word}", 100 * part, "%")
+            text = Sentence(
+                "{kernel}: in the {side} run, launches between half and twice as long as the "
+                "profiled ones make up only {share} of its time; the counters may not apply to the "
+                "other launches, so no account is given",
+                kernel=pairing.kernel,
+                side=word.upper(),
+                share=share_or_less(share),
+            )
+            yield note("launches_unlike", text)
+
+
+_LEAST_SHARE = constant(1, "%", "smallest share that is printed")
+
+
+def share_or_less(share: Evidence) -> Sentence:
+    """`12%`, or `less than 1%`."""
+    if share.value < _LEAST_SHARE.value:
+        return Sentence("less than {least:.0f}", least=_LEAST_SHARE)
+    return Sentence("{share:.0f}", share=share)
+
+
+def _took(
+    runs: RunWeighting, which: int, gaps: Sequence[tuple[Launch, ReplayGap]], numbers: Numbers
+) -> Sentence:
+    """`relax took 5.25 us under replay and 549 us in the BEFORE run`; of several, each."""
+    launch, first = gaps[0]
+    word, kernel = SIDES[which], launch.kernel
+
+    def both(gap: ReplayGap, of: str) -> Sentence:
+        replay = numbers(f"time of {of} {word} under replay", gap.replay_ns, "ns")
+        plain = numbers(f"time of {of} {word} in the run", gap.plain_ns, "ns")
+        return Sentence("{replay} under replay and {plain}", replay=replay, plain=plain)
+
+    if average := runs.average_times(which, launch, first):
+        return Sentence(
+            "launches of {kernel} took {both} in the {run} run, on average",
+            kernel=kernel,
+            both=both(average, f"launches like launch {launch.id}"),
+            run=word.upper(),
+        )
+    times = [
+        (f"launch {each.id}", both(gap, f"launch {each.id}"))
+        for each, gap in gaps[:_MAX_LISTED_LAUNCHES]
+    ]
+    one = Sentence(
+        "{kernel} took {both} in the {run} run", kernel=kernel, both=times[0][1], run=word.upper()
+    )
+    if len(gaps) == 1:
+        return one
+    others = [Sentence("{name}: {both}", name=name, both=each) for name, each in times[1:]]
+    if len(gaps) > _MAX_LISTED_LAUNCHES:
+        more = constant(len(gaps) - _MAX_LISTED_LAUNCHES, "", "launches that are not listed")
+        others.append(Sentence("and {more} more", more=more))
+    return Sentence(
+        "{one} ({name}; {others})", one=one, name=times[0][0], others=Sentence(", ").join(others)
+    )
+
+
+def pair_overlap_caveat(
+    runs: RunWeighting, pairing: Pairing, timing: Timing, numbers: Numbers
+) -> Caveat | None:
+    """Set if there can be no verdict on a pair."""
+    if timing.speedup is None:
+        return None
+    why = _of_durations if runs.by_durations else _shared
+    reason = why(runs, pairing, timing, numbers)
+    return no_verdict("overlap", pairing.kernel, reason) if reason else None
+
+
+def mixed_launches_caveat(runs: RunWeighting, *pairings: Pairing, of: str) -> Caveat | None:
+    """`of`: a kernel, or the total of some."""
+    if not runs.mixed(pairings):
+        return None
+    whose = "this kernel" if len(pairings) == 1 else "these kernels"
+    why = f"the run table does not distinguish the launches of {whose}"
+    return no_verdict("mixed_launches", of, why)
+
+
+def _shared(
+    runs: RunWeighting, pairing: Pairing, timing: Timing, numbers: Numbers
+) -> Sentence | None:
+    """The share of the busy time and the durations must change alike, unless the launches of the
+    pair overlap only each other."""
+    if not any((runs.concurrency(which, pairing) or 1.0) > 1 for which in (0, 1)):
+        return None
+    if not any(runs.overlaps_others(which, pairing) for which in (0, 1)):
+        return None
+    before, after = runs.durations(pairing)
+    durations = timing._replace(before=before, after=after)
+    if timing.speedup is None or durations.speedup is None:
+        return None
+    apart = abs(math.log(timing.speedup / durations.speedup))
+    if apart <= timing.noise + timing.doubt and timing.word == durations.word:
+        return None
+    return Sentence(
+        "launches ran at the same time, and the durations of its launches ({durations}) changed "
+        "differently from its share of the GPU time ({times})",
+        durations=_sides(durations, "summed durations", numbers),
+        times=_sides(timing, "time", numbers),
+    )
+
+
+def _of_durations(
+    runs: RunWeighting, pairing: Pairing, timing: Timing, numbers: Numbers
+) -> str | None:
+    slowed = _slowed(runs, pairing, numbers)
+    return next(_overlapping(runs, pairing, timing), None) or next(slowed, None)
+
+
+def _overlapping(runs: RunWeighting, pairing: Pairing | None, timing: Timing) -> Iterator[str]:
+    """One side is known to overlap, and for the other it is not known."""
+    for which, word in enumerate(SIDES):
+        concurrency = runs.concurrency(which, pairing)
+        if concurrency and math.log(concurrency) > timing.noise:
+            yield (
+                f"kernels ran at the same time in the {word.upper()} run; the "
+                f"{SIDES[1 - which].upper()} run table does not record whether they did"
+            )
+
+
+def _slowed(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> Iterator[Sentence]:
+    """Launches that took much longer than alone on the GPU."""
+    for which, word in enumerate(SIDES):
+        if runs.overlap_known(which):
+            continue
+        for launch in pairing.launches(which):
+            gap = runs.replay_gap(which, launch)
+            if gap is None or not gap.run_is_longer:
+                continue
+            average = runs.average_times(which, launch, gap)
+            who, how = ("launches", ", on average") if average else ("a launch", "")
+            gap = average or gap
+            of = f"{'launches like ' if average else ''}launch {launch.id} {word}"
+            yield Sentence(
+                "{who} took {plain} in the {run} run and {replay} under replay{how}: kernels may "
+                "have run at the same time, and then the sum of durations grows although the GPU "
+                "finishes sooner",
+                who=who,
+                plain=numbers(f"time of {of} in the run", gap.plain_ns, "ns"),
+                run=word.upper(),
+                replay=numbers(f"time of {of} under replay", gap.replay_ns, "ns"),
+                how=how,
+            )
+
+
+def total_overlap_caveat(
+    runs: RunWeighting, open_pairs: Sequence[tuple[Pairing, Timing]], whole: Timing
+) -> Caveat | None:
+    """Set if there can be no verdict on the total. A total of busy time always has one.
+    `open_pairs`: those whose launches may overlap."""
+    if not runs.by_durations or whole.speedup is None:
+        return None
+    reason: str | None = None
+    if not runs.chosen_only:
+        reason = next(_overlapping(runs, None, whole), None)
+    if reason is None:
+        if _part(open_pairs, whole) <= whole.noise:
+            return None
+        reason = Sentence(
+            "launches of {names} may have overlapped, and the tables do not record that",
+            names=listed([pairing.kernel for pairing, _ in open_pairs]),
+        )
+    return no_verdict("overlap", "the total", reason)
+
+
+def _part(pairs: Sequence[tuple[Pairing, Timing]], whole: Timing) -> float:
+    """Share of these pairs in the total, 0 to 1, on the side where it is larger."""
+    before = sum(timing.before or 0.0 for _, timing in pairs) / (whole.before or 1.0)
+    after = sum(timing.after or 0.0 for _, timing in pairs) / (whole.after or 1.0)
+    return max(before, after)
+
+
+def opposite_durations_caveat(
+    runs: RunWeighting, timing: Timing, numbers: Numbers
+) -> Iterator[Caveat]:
+    """Note if the sum of durations and the busy time changed in opposite directions."""
+    before, after = runs.durations(None)
+    durations = timing._replace(before=before, after=after)
+    if {timing.word, durations.word} == {"faster", "slower"}:
+        text = Sentence(
+            "all kernels: the sum of launch durations changed in the opposite direction ({sums}) "
+            "because kernels overlap; keet compares the time in which the GPU ran kernels",
+            sums=_sides(durations, "summed durations", numbers),
+        )
+        yield note("overlap", text)
+
+
+def _sides(timing: Timing, what: str, numbers: Numbers) -> Sentence:
+    before, after = (
+        numbers(f"{what} {word}", ns or 0.0, "ns")
+        for word, ns in zip(SIDES, (timing.before, timing.after), strict=True)
+    )
+    return Sentence("{before} → {after}", before=before, after=after)
+
 
 _UNDER_PROFILER = "times are those under the profiler"
 _OPTIONS = (BEFORE_TABLE, "--run-table")

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from keet.comparison.pairs import Pairing
-from keet.comparison.sides import KernelGroup, Side, SideCapture, time_in
+from keet.comparison.same_kernel import KernelGroup, Side, SideCapture, time_in
 from keet.documents.diff import VerdictWord
 
 # How much captures of an unchanged kernel differ: standard deviation of the log of their ratio.

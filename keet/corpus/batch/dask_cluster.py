@@ -23,7 +23,7 @@ from keet.corpus.discovery import ReportFile
 from keet.corpus.store.part_writer import PartQueue, write_part
 from keet.corpus.store.schema import STORE_FILE
 from keet.errors import KeetError, NotAvailable, one_line
-from keet.optional_packages import require
+from keet.lazy import require
 
 Client = Any
 Future = Any

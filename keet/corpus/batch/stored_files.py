@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keet.corpus.discovery import NO_TABLE, WHOLE, ReportFile, RunTableFile, Shard
-from keet.corpus.store.damage import DamagedPart, damaged_parts
+from keet.corpus.store.damage import DamagedPart, StoreVersion, damaged_parts, read_version
 from keet.corpus.store.part_writer import FileRecord, bare_record, make_store, write_part
 from keet.corpus.store.reader import Store, open_manifest
 from keet.corpus.store.report_rows import RunTotals
@@ -30,7 +30,6 @@ from keet.corpus.store.schema import (
     replacement_id,
     storable,
 )
-from keet.corpus.store.version import StoreVersion, read_version
 from keet.errors import DamagedReport
 from keet.formatting import count_noun
 

@@ -27,8 +27,7 @@ from keet.corpus.discovery import status_of, table_file
 from keet.corpus.store.report_rows import FileRows, slices_of
 from keet.corpus.store.schema import storable
 from keet.errors import IngestError, KeetError, one_line
-from keet.report.input.files import open_input
-from keet.report.input.report_bytes import unreadable
+from keet.report.input.files import open_input, unreadable
 
 Step = Literal["sample", "hash", "analyse"]
 

@@ -7,9 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from keet.corpus.insights.facts import FactBook, joined
-from keet.corpus.insights.points import InsightSource, literals
-from keet.corpus.store.launch_sql import ALIKE, REPLAY_GAP, does_more_work
+from keet.corpus.insights.points import FactBook, InsightSource, joined, literals
+from keet.corpus.store.reader import ALIKE, REPLAY_GAP, does_more_work
 from keet.documents.insights import Basis, ClusterDocument, ClusterKernelDocument, InsightDocument
 from keet.evidence import Evidence, Sentence, constant, counted
 from keet.findings import findings

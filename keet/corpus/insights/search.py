@@ -8,16 +8,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from keet.corpus.insights.changes import ChangedHistory, change_insight, find_changes
 from keet.corpus.insights.clusters import find_clusters, run_times
-from keet.corpus.insights.facts import FactBook, numbered
-from keet.corpus.insights.outliers import find_outliers
+from keet.corpus.insights.outliers import (
+    ChangedHistory,
+    change_insight,
+    find_changes,
+    find_outliers,
+)
 from keet.corpus.insights.points import (
+    FactBook,
     InsightSource,
     StoreExtent,
     ceilings_of,
     extent_of,
     kernel_batches,
+    numbered,
     read_points,
     with_metrics,
 )
@@ -30,8 +35,7 @@ from keet.corpus.insights.sweeps import (
     representatives,
     with_distinguishing,
 )
-from keet.corpus.store.launch_sql import launches_by_gpu
-from keet.corpus.store.reader import Store
+from keet.corpus.store.reader import Store, launches_by_gpu
 from keet.documents.document import numbers_in
 from keet.documents.insights import (
     InsightDocument,

@@ -17,8 +17,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from keet.corpus.insights.knob_names import Family, family_of, function_of
-from keet.corpus.insights.points import Point
+from keet.corpus.insights.points import Family, Point, family_of, function_of
 
 LEAST_VALUES = 3
 """Fewest values of a knob; two points are a comparison (`keet diff`), not a curve."""

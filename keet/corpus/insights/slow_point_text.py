@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from keet.corpus.insights.facts import FactBook, joined, spoken
 from keet.corpus.insights.metric_changes import (
     SM_ACTIVE,
     CounterDifference,
@@ -14,7 +13,7 @@ from keet.corpus.insights.metric_changes import (
     label_of,
     value_of,
 )
-from keet.corpus.insights.points import Point
+from keet.corpus.insights.points import FactBook, Point, joined, spoken
 from keet.corpus.insights.sweeps import MeasuredSweep
 from keet.documents.insights import Fact, SweepDocument
 from keet.evidence import Sentence

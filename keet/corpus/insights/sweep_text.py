@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 
 from keet.corpus.insights import noise
-from keet.corpus.insights.facts import be, in_table_words, joined, latency_explained_once, spoken
 from keet.corpus.insights.metric_changes import differing_work, label_of, what_fills
+from keet.corpus.insights.points import be, in_table_words, joined, latency_explained_once, spoken
 from keet.corpus.insights.slow_point_text import SweepFacts, amounts, slow_point_sentences, span_of
 from keet.corpus.insights.sweeps import limiters, unchanged_work
 from keet.documents.insights import InsightDocument, LimiterChangeDocument

@@ -28,8 +28,8 @@ from keet.corpus.store.schema import (
     mark_of,
     tables_of,
 )
+from keet.lazy import require
 from keet.masking import masked
-from keet.optional_packages import require
 
 if TYPE_CHECKING:
     import duckdb

@@ -16,8 +16,8 @@ from keet.explanation.account_texts import AccountRow, account_rows, time_text
 from keet.formats.html.markup import NOTHING, Html, element, fragment, prose, scrolling, table
 from keet.formats.svg.markup import text_width
 from keet.formatting import capitalized, percent_text
-from keet.pages.device import workload_noun
-from keet.pages.figures import AccountFigure, AccountTree
+from keet.pages.blocks import AccountFigure, AccountTree
+from keet.pages.capture import workload_noun
 
 _ROW = 34
 """Least height in pixels: large enough to be touched."""

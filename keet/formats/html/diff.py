@@ -7,19 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from keet.comparison.causes.account_changes import PartChange
-from keet.comparison.causes.aligned_files import (
+from keet.comparison.causes.line_changes import (
+    NOTHING,
+    SURE,
     WHOLE_FILE,
     AlignedRow,
     FilePair,
     FileSide,
-    RowBlock,
-    stretches,
-)
-from keet.comparison.causes.line_changes import (
-    NOTHING,
-    SURE,
     LineCost,
+    RowBlock,
     sampled_time,
+    stretches,
 )
 from keet.formats.html.account import OTHER, Segment, account_bar, kind_of, swatch, tints
 from keet.formats.html.markup import (
@@ -32,9 +30,9 @@ from keet.formats.html.markup import (
     table,
 )
 from keet.formatting import capitalized, count_noun, percent_text, share_cell
+from keet.pages.blocks import AccountsFigure, SidesFigure
 from keet.pages.diff_source import FEW_SAMPLES, common_unit
-from keet.pages.figures import AccountsFigure, SidesFigure
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 from keet.safe_text import shortened
 from keet.units import Quantity
 

@@ -16,7 +16,7 @@ from keet.formats.html.markup import Html, element, from_svg, joined, scrolling,
 from keet.formats.svg.insights import ChartFrame, ChartStyle, Standing, SweepChart
 from keet.formats.svg.markup import text_width
 from keet.formatting import percent_text
-from keet.pages.figures import HistoryFigure, ReportsFigure, SweepFigure
+from keet.pages.blocks import HistoryFigure, ReportsFigure, SweepFigure
 from keet.pages.insights import compared, mark_of, time_text, unit_names
 from keet.safe_text import one_line
 

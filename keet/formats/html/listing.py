@@ -34,11 +34,10 @@ from keet.formats.html.source_rows import (
     total_share,
 )
 from keet.formatting import count_noun, share_cell
-from keet.pages.figures import ListingFigure
+from keet.pages.blocks import ListingFigure, around, indentation, runs
 from keet.pages.hotspots import mix_text
-from keet.pages.source_text import around, indentation, runs
 from keet.profile import Location
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 from keet.safe_text import one_line
 
 # --- a file: rows for what was executed, text for the rest, cold text folded

@@ -23,8 +23,8 @@ from keet.formats.html.source_lines import (
 )
 from keet.formats.html.source_rows import SourceData, cells, heads, opening_row
 from keet.formatting import share_cell
+from keet.pages.blocks import around
 from keet.pages.hotspots_line import BEHIND_EXIT, is_behind_exit, loop_item
-from keet.pages.source_text import around
 from keet.profile import Absent
 from keet.safe_text import one_line
 

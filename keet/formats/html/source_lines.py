@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.code_names import line_text, noun
-from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.hardware.ceilings import SECTOR
 from keet.analysis.hotspots.examined import first_wait
 from keet.analysis.hotspots.source_lines import InstructionTable, Spot
 from keet.catalog import stalls

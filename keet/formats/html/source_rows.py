@@ -22,12 +22,11 @@ from keet.diagnosis.finding import Finding
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.formats.html.markup import Content, Html, element, escaped, heat_class
 from keet.formatting import listed, share_cell, share_text
-from keet.pages.blocks import Anchors
+from keet.pages.blocks import Anchors, around
 from keet.pages.hotspots import stall_reasons, waits_for
 from keet.pages.launch import place_shares
-from keet.pages.source_text import around
 from keet.profile import Absent, Location
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 from keet.safe_text import one_line, shortened
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import NamedTuple
 
-from keet.documents.memory_chart import MemoryChart, MemoryLink, MemoryNode, NodeId
+from keet.documents.charts import MemoryChart, MemoryLink, MemoryNode, NodeId
 from keet.evidence import Evidence, finite
 from keet.formats.svg.markup import cut, drawing_file, tag, text_of, text_width
 from keet.formatting import first_sentence

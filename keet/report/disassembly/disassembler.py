@@ -28,14 +28,14 @@ from typing import NamedTuple, Protocol
 from keet.files import cache_folder
 from keet.profile import Absent
 from keet.profile.launch import NO_COUNTS
-from keet.report.code_object import Function
+from keet.report.cubin import Function
 from keet.report.disassembly.nvidia_reader import (
     NOT_INSTALLED,
     Disassembly,
     known_code,
     reader_identity,
 )
-from keet.report.input.report_bytes import HeldBytes, bytes_of
+from keet.report.input.files import HeldBytes, bytes_of
 from keet.report.ncu_rep.report_file import CodeKey, NcuRepFile
 
 # --- a large report cut down to some launches: NVIDIA's reader loads a report as a whole

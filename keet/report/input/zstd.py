@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from keet.errors import DamagedReport
-from keet.report.input.files import MAX_TEXT
-from keet.report.input.report_bytes import COPY_AGAIN, WholeReport, bytes_of
+from keet.report.input.files import COPY_AGAIN, MAX_TEXT, WholeReport, bytes_of
 
 if sys.version_info >= (3, 14):
     from compression import zstd

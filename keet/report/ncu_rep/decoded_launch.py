@@ -24,14 +24,12 @@ from keet.profile import (
     SpeedupEstimate,
     SpeedupScope,
 )
-from keet.report.code_object import CodeObject, Function, functions_of
-from keet.report.line_table import LineTable
+from keet.report.cubin import CodeObject, Function, LineTable, functions_of
+from keet.report.input.files import SizedCache
 from keet.report.ncu_rep.container import EntryKind, damaged
 from keet.report.ncu_rep.metrics import MetricPlaces, MetricTable
-from keet.report.ncu_rep.report_file import CodeKey, NcuRepFile
-from keet.report.ncu_rep.session import device_from_metrics
+from keet.report.ncu_rep.report_file import CodeKey, NcuRepFile, device_from_metrics
 from keet.report.protobuf import Malformed, ProtoMessage, spans_of
-from keet.report.sized_cache import SizedCache
 
 # --- the NVTX ranges that were open around a launch
 

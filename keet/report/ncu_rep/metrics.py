@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 from struct import Struct
 
 from keet.profile import Instances, MetricId, RawMetric, Value
+from keet.report.input.files import SizedCache
 from keet.report.protobuf import (
     Malformed,
     decode_text,
@@ -22,7 +23,6 @@ from keet.report.protobuf import (
     spans_of,
     varint,
 )
-from keet.report.sized_cache import SizedCache
 
 # --- the instances of a metric, such as its value per instruction: see `Instances`
 

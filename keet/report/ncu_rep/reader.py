@@ -33,12 +33,10 @@ from keet.profile import (
     Workload,
 )
 from keet.progress import counted
-from keet.report.input.report_bytes import HeldBytes, ReportBytes
-from keet.report.ncu_rep.completeness import cut_notes
-from keet.report.ncu_rep.container import ContainerBlock, ContainerEntry, EntryKind
+from keet.report.input.files import HeldBytes, ReportBytes
+from keet.report.ncu_rep.container import ContainerBlock, ContainerEntry, EntryKind, cut_notes
 from keet.report.ncu_rep.decoded_launch import DecodedLaunch
-from keet.report.ncu_rep.report_file import NcuRepFile
-from keet.report.ncu_rep.session import SessionInfo
+from keet.report.ncu_rep.report_file import NcuRepFile, SessionInfo
 from keet.report.protobuf import BYTES, VARINT, Malformed, ProtoMessage, decode_text, varint
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from typing import NamedTuple
 
 from keet.errors import DamagedReport
 from keet.profile import Absent, Device, Launch, RawMetric, Workload
-from keet.report.in_memory_launch import InMemoryLaunch
-from keet.report.ncu_rep.session import device_from_metrics
+from keet.report.ncu_rep.report_file import device_from_metrics
 from keet.report.printed.details_page import (
     WORKLOADS,
     PrintedLaunch,
@@ -39,6 +38,7 @@ from keet.report.printed.details_page import (
     rule_result,
     whole,
 )
+from keet.report.snapshot import InMemoryLaunch
 from keet.safe_text import bounded_line
 
 

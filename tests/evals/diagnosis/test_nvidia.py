@@ -6,7 +6,7 @@ import pytest
 
 from evals.diagnosis import nvidia
 from evals.diagnosis.nvidia import Advice
-from keet.profile.rules import RuleKind, RuleResult, SpeedupEstimate, SpeedupScope
+from keet.profile.metric import RuleKind, RuleResult, SpeedupEstimate, SpeedupScope
 from keet.report import read_profile
 from kernels_samples.samples import load_samples
 

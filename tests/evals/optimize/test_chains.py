@@ -15,8 +15,7 @@ from evals.optimize.referee import REFUSED
 from evals.optimize.rounds import scores
 from keet.errors import NotAvailable, UsageError
 from keet.optimize.proposers import PersonProposer, Proposal, Proposer, Round
-from keet.optimize.protocol import Request, Result
-from keet.optimize.runners import FolderRunner, LocalRunner, Runner
+from keet.optimize.runners import FolderRunner, LocalRunner, Request, Result, Runner
 from tests.conftest import Keet
 from tests.evals.optimize.synthetic import result_of
 from tests.rows import each_row

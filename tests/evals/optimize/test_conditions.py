@@ -6,10 +6,9 @@ import pytest
 
 from evals.optimize.conditions import CONDITIONS, EXPORT_TOKENS, NAMES, ConditionName
 from keet.evidence import Sentence
-from keet.optimize.facts import Facts, Left
-from keet.optimize.prompt import PromptFacts, Tried, build_prompt
-from keet.optimize.protocol import ProfileOutcome
-from keet.token_count import guess_tokens
+from keet.formatting import guess_tokens
+from keet.optimize.prompt import Facts, Left, PromptFacts, Tried, build_prompt
+from keet.optimize.runners import ProfileOutcome
 from tests.unit.optimize.bench import make_source, task_of
 
 ADVICE = "how much work"

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from keet.profile import Launch, Location, Workload
-from keet.profile.names import KernelName
+from keet.profile.launch import KernelName
 from keet.report import read_profile
 from tests.conftest import REPORTS
 

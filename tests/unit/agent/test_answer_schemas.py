@@ -19,7 +19,7 @@ from keet.agent.answer_schemas import (
     schema_of,
     understand,
 )
-from keet.agent.edits.edit_placer import without_figures
+from keet.agent.edits.line_matching import without_figures
 from keet.agent.redaction import _CUT
 from tests.long_texts import growth
 from tests.rows import each_row

@@ -11,7 +11,7 @@ import pytest
 
 from keet.agent.model.messages import ChatMessage, ChatReply, ChatRequest, ModelFault, TokenCount
 from keet.agent.model.messages import ModelToolCall as Call
-from keet.agent.model.reply_cache import CachedChat, ReplyCache
+from keet.agent.open_model import CachedChat, ReplyCache
 
 REQUEST = ChatRequest((ChatMessage("user", "Why?"),))
 REPLY = ChatReply("because", (Call("c", "t", {"a": [1]}),), TokenCount(9, 4, estimated=True))
@@ -82,7 +82,7 @@ def test_keys_are_not_cached(path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_only_the_newest_entries_are_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keet.agent.model.reply_cache._MOST_ENTRIES", 3)
+    monkeypatch.setattr("keet.agent.open_model._MOST_ENTRIES", 3)
     cache = ReplyCache(path)
     for name in "abcd":
         cache.put(name, REPLY)
@@ -119,7 +119,7 @@ def test_a_cache_damaged_in_the_middle_is_replaced(path: Path) -> None:
 def test_a_locked_cache_is_skipped_after_a_short_wait(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keet.agent.model.reply_cache._PATIENCE_S", 0.01)
+    monkeypatch.setattr("keet.agent.open_model._PATIENCE_S", 0.01)
     cache = ReplyCache(path)
     cache.put("k", REPLY)
     with closing(sqlite3.connect(path)) as other:
@@ -155,9 +155,9 @@ def test_an_unwritable_cache_folder_is_reported(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_several_processes_at_once(path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from keet.agent.model import reply_cache\n"
+        "import sys; from pathlib import Path; from keet.agent import open_model\n"
         "from keet.agent.model.messages import ChatReply, TokenCount\n"
-        "reply_cache._PATIENCE_S, c = 20, reply_cache.ReplyCache(Path(sys.argv[1]))\n"
+        "open_model._PATIENCE_S, c = 20, open_model.ReplyCache(Path(sys.argv[1]))\n"
         "for n in range(15): c.put(f'{sys.argv[2]}-{n}', ChatReply('x', (), TokenCount(1, 1)))\n"
         "sys.exit(c.problem)"
     )

@@ -431,7 +431,7 @@ def test_an_objection_without_facts_moves_nothing(because: tuple[str, ...]) -> N
 
 def test_json_and_text_agree(wording) -> None:
     """The verdict of the document is the headline of the page, with the mark in both."""
-    from keet.explanation.explain_document import explain_document
+    from keet.explanation.analyst import explain_document
 
     done = series(pipe(claim=HALF))
     author = Authorship("fake", usage(2, 0, 0, 0, "unknown", 0.0), None, None)

@@ -12,21 +12,23 @@ from pathlib import Path
 
 import pytest
 
-from keet.agent.edits import compiler_output, compiling
+from keet.agent.edits import compiling
 from keet.agent.edits import confinement as confining
-from keet.agent.edits.compiler_output import KernelResources, kernel_named, messages_in
 from keet.agent.edits.compiling import (
     BuildOptions,
     CompileProblem,
+    KernelResources,
     compile_edit,
     compile_source,
     find_nvcc,
+    kernel_named,
+    messages_in,
 )
 from keet.agent.edits.confinement import Headers, Kind, kind_of_confinement, project_of
 from keet.agent.edits.line_matching import LineReplacement, place_changes
 from keet.agent.edits.patches import Patch
 from keet.analysis.launch_view import LaunchView
-from keet.profile.names import KernelName
+from keet.profile.launch import KernelName
 from keet.report import read_profile
 from keet.source_code.kernel_source import kernel_files
 from kernels_samples.samples import report_of
@@ -80,7 +82,7 @@ ptxas info    : Used 255 registers, 4096+16 bytes smem, 360 bytes cmem[0]
 
 def test_resources_are_read_per_kernel() -> None:
     """A kernel is found by its name only where one has it."""
-    kernels = compiler_output.kernels_in(OUTPUT)
+    kernels = compiling.kernels_in(OUTPUT)
     assert kernels["_Z2tmIfEvPT_"] == KernelResources(255, 40, 400, 4112)
     other = KernelName("hid", "", "_ZN33_GLOBAL__N__0badcafe_4_a_cu__Z1ff3hidEPf")
     hidden = kernel_named(kernels, other)
@@ -120,12 +122,12 @@ def test_new_warnings_are_told_wherever_they_moved(wording) -> None:
     after += f"/t/k.cu(9): {unused.format('b')}\nptxas warning : Value of threads is too large\n"
     many = "".join(f"/t/k.cu({n}): {unused.format(n)}\n" for n in range(9))
     old, new, all_new = (messages_in(text, "/t")[1] for text in (before, after, many))
-    wording(compiler_output.new_warnings(old, new))
-    assert len(compiler_output.new_warnings((), all_new)) == 3
+    wording(compiling.new_warnings(old, new))
+    assert len(compiling.new_warnings((), all_new)) == 3
 
 
 def test_flags_that_nvcc_asks_for() -> None:
-    asked_for = compiler_output.flags_asked_for
+    asked_for = compiling.flags_asked_for
     assert asked_for("... use --expt-relaxed-constexpr to") == ["--expt-relaxed-constexpr"]
     assert asked_for("ptxas fatal   : Unresolved extern function '_Z1ff'") == ["-rdc=true"]
     assert asked_for('error: identifier "x" is undefined') == []
@@ -193,7 +195,7 @@ def test_a_compiler_sees_no_other_file(
         for n, leak in enumerate(LEAKS, 1)
     )
     stand_in(tmp_path, f"{body}\nexit 1", monkeypatch)
-    monkeypatch.setattr("keet.agent.edits.compiler_output.MOST_ERRORS", len(LEAKS))
+    monkeypatch.setattr("keet.agent.edits.compiling.MOST_ERRORS", len(LEAKS))
     result = compile_source({"/opt/src/k.cu": KERNEL}, "/opt/src/k.cu", SM_90)
     assert isinstance(result, CompileProblem)
     assert [error.line for error in result.errors] == list(range(1, len(LEAKS) + 1))
@@ -207,7 +209,7 @@ def test_a_compiler_gets_the_sources_no_variables_and_no_flags_that_name_files_o
     monkeypatch.setenv("SECRET_TOKEN", SECRET)
     body = 'echo "$main(1): error: $* $(head -1 $main) $(env | tr "\\n" " ")"; exit 1'
     stand_in(tmp_path, body, monkeypatch)
-    monkeypatch.setattr("keet.agent.edits.compiler_output.LONGEST_MESSAGE", 10_000)
+    monkeypatch.setattr("keet.agent.edits.compiling.LONGEST_MESSAGE", 10_000)
     flags = ("-ftz=true", "-ccbin=/tmp/evil", "-include", "/etc/passwd", "-run", "-I/etc", "-DA=1")
     result = compile_source({"k.cu": KERNEL}, "k.cu", SM_90._replace(flags=flags))
     assert isinstance(result, CompileProblem)

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from keet.agent.answer_schemas import RawChange
-from keet.agent.edits import edit_placer
-from keet.agent.edits.compiler_output import CompilerMessage
-from keet.agent.edits.compiling import BuildComparison
-from keet.agent.edits.edit_placer import without_figures
+from keet.agent.edits import line_matching
+from keet.agent.edits.compiling import BuildComparison, CompilerMessage
+from keet.agent.edits.line_matching import without_figures
 from keet.documents.model_explanation import EditDocument
 from tests.rows import each_row
 from tests.unit.agent.conversations import (
@@ -95,7 +94,7 @@ void run(float* x) { scale<<<1, 32>>>(x); }
     ],
 )  # fmt: skip
 def test_data_generators_and_checks_are_not_edited(line: int, reason: str | None) -> None:
-    placer = edit_placer.EditPlacer(launch_of(PROGRAM, "scale", compiled=[1]), compiles=False)
+    placer = line_matching.EditPlacer(launch_of(PROGRAM, "scale", compiled=[1]), compiles=False)
     old = PROGRAM.splitlines()[line - 1]
     changes = [RawChange(file="k.cu", old=old, new=f"{old} // other")]
     placed = placer.place(changes)
@@ -124,8 +123,8 @@ class Compiler:
 @pytest.fixture
 def compiler(monkeypatch: pytest.MonkeyPatch) -> Compiler:
     found = Compiler()
-    monkeypatch.setattr(edit_placer, "find_nvcc", lambda: "/bin/true")
-    monkeypatch.setattr(edit_placer, "compile_edit", found)
+    monkeypatch.setattr(line_matching, "find_nvcc", lambda: "/bin/true")
+    monkeypatch.setattr(line_matching, "compile_edit", found)
     return found
 
 

@@ -31,8 +31,8 @@ from keet.agent.model.messages import (
 )
 from keet.agent.model.process import ModelProcess
 from keet.agent.model.process_child import MARK
-from keet.agent.model.reply_cache import CachedChat, ReplyCache
 from keet.agent.model.settings import ModelOptions, ModelSpec, TimeLimit, shared_limit
+from keet.agent.open_model import CachedChat, ReplyCache
 from tests.hostile_behaviours import Behaviour, Connection, answer, never_answers, reply
 from tests.hostile_servers import serving
 

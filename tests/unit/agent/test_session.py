@@ -13,9 +13,9 @@ import pytest
 from keet_tools.answers import ToolInput
 
 from keet.agent import prompts
-from keet.agent.edits import edit_placer
+from keet.agent.edits import line_matching
 from keet.agent.edits.compiling import BuildComparison, find_nvcc
-from keet.agent.edits.edit_placer import EditPlacer
+from keet.agent.edits.line_matching import EditPlacer
 from keet.agent.model.messages import ChatMessage, ModelFault
 from keet.agent.model.settings import ModelLimits, Redaction
 from keet.agent.redaction import Redactor
@@ -147,8 +147,8 @@ def nvcc(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         given.append((arguments, options))
         return BuildComparison("compiles", "registers 128 → 96")
 
-    monkeypatch.setattr(edit_placer, "find_nvcc", lambda: "/bin/true")
-    monkeypatch.setattr(edit_placer, "compile_edit", compiled)
+    monkeypatch.setattr(line_matching, "find_nvcc", lambda: "/bin/true")
+    monkeypatch.setattr(line_matching, "compile_edit", compiled)
     return given
 
 
@@ -171,7 +171,7 @@ def test_edits_are_tried_only_where_a_compiler_is(
     without = Toolbox(ToolInput(explained("score_tiles/slow")))
     assert "compile_edit" not in names(without)
     assert without.call("compile_edit", {"changes": [change()]}).abstained
-    monkeypatch.setattr(edit_placer, "find_nvcc", lambda: None)
+    monkeypatch.setattr(line_matching, "find_nvcc", lambda: None)
     assert "compile_edit" not in names(box())
 
 

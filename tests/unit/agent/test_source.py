@@ -10,16 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.agent import source_listing
-from keet.agent.source_listing import generator_or_check, shown_source
+from keet.agent import prompts
+from keet.agent.prompts import generator_or_check, shown_source
 from keet.documents.finding import Place
+from keet.formatting import count_tokens
 from keet.profile import Launch, Profile
 from keet.report import read_profile
-from keet.report.code_object import CodeObject
-from keet.report.cubin import BuildInfo, build_info
+from keet.report.cubin import BuildInfo, CodeObject, build_info
 from keet.source_code.constants import evaluate, source_constants, source_literals
 from keet.source_code.kernel_source import kernel_files, kernel_source
-from keet.token_count import count_tokens
 from tests.long_texts import SOURCE, repeated
 from tests.rows import each_row
 from tests.unit.agent.source_launch import launch_of
@@ -224,9 +223,9 @@ def test_long_sources_are_read(piece: str) -> None:
 @each_row("name", ["tour_full.ncu-repz", "tour_nolines.ncu-repz", "triton.ncu-repz"])
 def test_facts_of_a_build(name: str, profile_of: Callable[[str], Profile], wording) -> None:
     """Without lines the arithmetic is not known; Triton has no options of nvcc."""
-    wording(source_listing.build_facts(profile_of(name).launches[0]), case=name)
+    wording(prompts.build_facts(profile_of(name).launches[0]), case=name)
     export = profile_of("tour_lines.csv").launches[0]
-    assert source_listing.build_facts(export) == []
+    assert prompts.build_facts(export) == []
 
 
 # --- cubins made for the purpose
@@ -278,7 +277,7 @@ def test_options_of_ptxas_among_the_notes_of_other_tools() -> None:
     info = info_of(notes=note("nvJIT API", "x") + note("ptxas", options))
     assert (info.tool_version, info.options) == ("12.4", options)
     info = info_of(notes=note("ptxas", f"{options} \x1b[2J `rm`"))
-    assert list(source_listing.module_facts(info))[-1] == "ptxas options: -O1 -maxrregcount 32"
+    assert list(prompts.module_facts(info))[-1] == "ptxas options: -O1 -maxrregcount 32"
 
 
 def test_tables_for_a_debugger() -> None:

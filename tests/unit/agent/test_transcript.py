@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from keet.agent.model import messages
-from keet.agent.model.faults import KINDS
-from keet.agent.model.scripted import ScriptedChat, open_script
+from keet.agent.model.messages import KINDS
 from keet.agent.model.settings import ModelSpec
 from keet.agent.model.transcript import Transcript, read_transcript, replies_of, request_text
-from keet.agent.open_model import open_chat
+from keet.agent.open_model import ScriptedChat, open_chat, open_script
 from keet.errors import UsageError
 from keet.evidence import Evidence
 from tests.rows import each_row

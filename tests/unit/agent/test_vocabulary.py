@@ -8,8 +8,8 @@ from keet_tools.answers import ToolInput
 from keet_tools.registry import TOOLS, call_tool
 
 from keet.agent.vocabulary import Vocabulary, evidence_summary, overview, vocabulary
+from keet.formatting import guess_tokens
 from keet.prose.expressions import parse
-from keet.token_count import guess_tokens
 from tests.rows import each_row
 from tests.unit.agent.conversations import explained
 

@@ -10,9 +10,9 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
 from keet.catalog import hardware_units, metric_with_id
 from keet.profile import Device, Instances, KernelName, Launch, RawMetric, Workload
-from keet.report.in_memory_launch import InMemoryLaunch
 from keet.report.ncu_rep.container import blocks_of
 from keet.report.ncu_rep.reader import Report
+from keet.report.snapshot import InMemoryLaunch
 from tests import encode
 from tests.unit.machine_code.assembled import assembled
 

@@ -16,7 +16,7 @@ from keet.analysis.roofline.tensor import fp32_accumulated
 from keet.analysis.time_model import TimeModel
 from keet.profile import Instances, Launch, RawMetric
 from keet.report import read_profile
-from keet.report.in_memory_launch import InMemoryLaunch
+from keet.report.snapshot import InMemoryLaunch
 from tests import encode
 from tests.conftest import CORPUS, REPORTS, TESTS, needs_corpus
 from tests.rows import each_row

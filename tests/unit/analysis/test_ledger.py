@@ -7,7 +7,7 @@ import pytest
 from keet.analysis.ledger import LaunchLedger, Ledger, scope_in
 from keet.catalog import metrics
 from keet.comparison.compare import compare, compare_explanations
-from keet.comparison.sides import Side, SideCapture
+from keet.comparison.same_kernel import Side, SideCapture
 from keet.evidence import Evidence, slug_of
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation

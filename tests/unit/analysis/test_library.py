@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.kernel_kind.archetype import skipped_ahead
-from keet.analysis.kernel_kind.library import launched_by, library_of, users_function
+from keet.analysis.archetype import skipped_ahead
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.library import launched_by, library_of, users_function
 from keet.diagnosis.diagnosis import diagnose
 from keet.profile import Launch, Location
 from tests.conftest import corpus_files, needs_corpus

@@ -11,7 +11,7 @@ from keet.analysis.memory_work import access_width, accesses_saved, widened_shar
 from keet.analysis.time_model import TimeModel
 from keet.findings.pipe_saturated import unit_work
 from keet.profile import Instances
-from keet.report.in_memory_launch import InMemoryLaunch
+from keet.report.snapshot import InMemoryLaunch
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import H200, in_memory, made_up
 from tests.unit.machine_code.assembled import program

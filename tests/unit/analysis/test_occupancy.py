@@ -15,7 +15,7 @@ from keet.analysis.parallelism.occupancy import (
     occupancy_curves,
     occupancy_model,
 )
-from keet.documents.occupancy import OccupancyStep
+from keet.documents.charts import OccupancyStep
 from keet.profile import Absent, Launch
 from tests.conftest import REPORTS, TESTS, corpus_files, needs_corpus
 from tests.unit.analysis.real_launches import launch_of, launches_in, public_launch

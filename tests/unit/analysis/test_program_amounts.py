@@ -9,7 +9,7 @@ import pytest
 
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
-from keet.analysis.several_launches import moved_data
+from keet.analysis.several_launches import hand_overs
 from keet.analysis.several_launches.launch_sets import launch_sets
 from keet.analysis.several_launches.program_amounts import program_amounts
 from keet.documents.amounts import ArrayDocument, ProgramAmounts
@@ -134,7 +134,7 @@ def test_groups_and_kernels_that_were_not_profiled() -> None:
 
 def test_gathers_may_need_any_part_of_the_data(monkeypatch, wording) -> None:
     """A graph does no several steps on parts of itself."""
-    monkeypatch.setattr(moved_data, "gathered_share", lambda view: 0.5)
+    monkeypatch.setattr(hand_overs, "gathered_share", lambda view: 0.5)
     (state,) = in_run([("spin", 170.0)] * 100, LARGE).states
     assert state.us is None
     assert not [piece for piece in state.text.evidence.values() if "steps" in piece.label]
@@ -250,7 +250,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[ArrayDocument]]:
     """Arrays by kernel, to be filled by a test."""
     found: dict[str, list[ArrayDocument]] = {}
     monkeypatch.setattr(
-        moved_data, "arrays", lambda view: tuple(found.get(view.launch.name.function, ()))
+        hand_overs, "arrays", lambda view: tuple(found.get(view.launch.name.function, ()))
     )
     return found
 

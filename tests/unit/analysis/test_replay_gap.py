@@ -11,7 +11,7 @@ from keet.analysis.replay_gap_reasons import ReplayReasons
 from keet.documents.explain import ReplayReasonDocument
 from keet.profile import KernelRun, Launch, Position, Profile, Provenance, RunPositions, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch
-from keet.report.in_memory_launch import InMemoryLaunch
+from keet.report.snapshot import InMemoryLaunch
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import H200, in_memory, raw
 

@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from keet.analysis.account import Account, account_of
-from keet.analysis.amounts.bounds import bounds
+from keet.analysis.amounts.resources import bounds
 from keet.analysis.decisions.atomics import hot_slice
 from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_MEMORY
 from keet.analysis.hardware.stages import SCHEDULERS
@@ -18,7 +18,7 @@ from keet.analysis.time_model import HOT_LINE, TimeModel
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.explanation.headline import verdict_of
 from keet.profile import Instances
-from keet.report.in_memory_launch import InMemoryLaunch
+from keet.report.snapshot import InMemoryLaunch
 from tests.conftest import needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import ELAPSED, H200, in_memory, made_up, model_of, raw

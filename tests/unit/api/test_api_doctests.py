@@ -15,8 +15,8 @@ from tests.rows import each_row
 from tests.unit.api.conftest import ROOT
 
 MODULES = (
-    "keet", "keet.api.amounts", "keet.api.batch", "keet.api.diff", "keet.api.explain",
-    "keet.api.hotspots", "keet.api.inputs", "keet.api.insights", "keet.api.roofline",
+    "keet", "keet.api.views", "keet.api.corpus", "keet.api.diff", "keet.api.explain",
+    "keet.api.views", "keet.api.result", "keet.api.corpus", "keet.api.views",
 )  # fmt: skip
 OPTIONS = doctest.REPORT_NDIFF
 TUPLES = {"AccountPart", "LaunchVerdict"}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import keet as api
-from keet.api.inputs import selected_launches
+from keet.api.result import selected_launches
 from keet.errors import IngestError, KeetError, NotComparable, UsageError
 from keet.profile import Profile
 from tests.conftest import REPORTS

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 
 import pytest
-from docs_site.compiled_catalog import COMPILED, compiled_text
+from docs_site.metrics_page import COMPILED, compiled_text
 
 from keet import catalog
 from keet.catalog import loading, metric_named, metrics, sections, stalls, unit_of

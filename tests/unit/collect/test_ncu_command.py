@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.capture.capture_command import recipe_options
+from keet.analysis.capture.recapture import recipe_options
 from keet.catalog import capabilities, collection, sections
-from keet.collect.ncu_command import ProfileRequest, _installed, find_ncu, ncu_command
+from keet.collect.profile_plan import ProfileRequest, _installed, find_ncu, ncu_command
 from keet.errors import NotAvailable, UsageError
 from keet.formatting import command_lines
 from tests.conftest import REPORTS, Keet
@@ -116,7 +116,7 @@ def test_ncu_is_found_where_installers_put_it(
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
     assert find_ncu() == find_ncu(str(tmp_path / "bin/ncu")) == str(tmp_path / "bin/ncu")
-    monkeypatch.setattr("keet.collect.ncu_command._ROOTS", (tmp_path / "opt", tmp_path))
+    monkeypatch.setattr("keet.collect.profile_plan._ROOTS", (tmp_path / "opt", tmp_path))
     assert sorted(_installed()) == sorted(tmp_path.rglob("bin/ncu"))
     for name in ("CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(name, raising=False)
@@ -124,7 +124,7 @@ def test_ncu_is_found_where_installers_put_it(
 
 
 def test_no_ncu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keet.collect.ncu_command._usual_places", lambda: iter(()))
+    monkeypatch.setattr("keet.collect.profile_plan._usual_places", lambda: iter(()))
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(NotAvailable, match="not on the PATH; install"):
         find_ncu()

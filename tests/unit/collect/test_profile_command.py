@@ -205,7 +205,7 @@ def test_wrong_usage(words: list[str], says: str, keet: Keet) -> None:
 def test_without_ncu_the_command_to_copy_is_named(
     keet: Keet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keet.collect.ncu_command._usual_places", lambda: iter(()))
+    monkeypatch.setattr("keet.collect.profile_plan._usual_places", lambda: iter(()))
     monkeypatch.setenv("PATH", "/nowhere")
     done = keet("profile", "--", sys.executable, "a b")
     assert done.code == 3

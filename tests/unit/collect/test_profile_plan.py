@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.collect.profile_plan import LONGER, LaunchChoice, choose
-from keet.profile.timeline import Record
+from keet.profile.run_table import Record
 
 SHAPE = (1, 1, 1)
 

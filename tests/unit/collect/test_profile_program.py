@@ -16,12 +16,10 @@ from typing import Any
 
 import pytest
 
-from keet.collect.ncu_command import ProfileRequest
 from keet.collect.plain_run import PlainRun, recorded_run
-from keet.collect.profile_plan import ProfilePlan, choose
+from keet.collect.profile_plan import ProfilePlan, ProfileRequest, choose
 from keet.collect.profile_program import profiled_launches
-from keet.profile.run_table import RunTable
-from keet.profile.timeline import Record
+from keet.profile.run_table import Record, RunTable
 from keet.report import read_profile
 from keet.report.run_table import read_run_table
 from tests.conftest import REPORTS, Keet

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.collect.python_function import metric_names
+from keet.collect.profile_program import metric_names
 from tests.conftest import REPORTS, Keet, Result
 from tests.rows import each_row
 

@@ -15,8 +15,8 @@ from typing import Any
 from keet.comparison.compare import Difference, compare
 from keet.comparison.gate import gate_difference
 from keet.comparison.result import Gate
+from keet.comparison.same_kernel import KernelGroup, Side, SideCapture, groups_of
 from keet.comparison.sentences import texts_of
-from keet.comparison.sides import KernelGroup, Side, SideCapture, groups_of
 from keet.evidence import Sentence
 from keet.evidence.digits import number_in
 from keet.profile import (
@@ -31,7 +31,7 @@ from keet.profile import (
     Workload,
 )
 from keet.report import read_profile
-from keet.report.in_memory_launch import InMemoryLaunch
+from keet.report.snapshot import InMemoryLaunch
 from kernels_samples.samples import report_of
 from tests.conftest import REPORTS, TESTS
 

@@ -10,8 +10,7 @@ from compared import Kernel, made, sample
 
 from keet.comparison.compare import Difference
 from keet.profile import Profile
-from keet.profile.run_table import KernelRun, RunTable
-from keet.profile.timeline import Record, tabulate
+from keet.profile.run_table import KernelRun, Record, RunTable, tabulate
 
 
 def row(

@@ -32,7 +32,7 @@ from keet.comparison.causes.line_changes import (
 from keet.comparison.compare import Difference
 from keet.documents.finding import Forecast
 from keet.profile import Location
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 from tests.rows import each_row
 
 

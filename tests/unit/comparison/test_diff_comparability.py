@@ -26,14 +26,13 @@ from compared import (
 )
 
 from keet.analysis.ledger import Ledger
-from keet.comparison.caveat import listed
-from keet.comparison.comparability import compare_captures, compare_launches
+from keet.comparison.comparability import compare_captures, compare_launches, listed
 from keet.comparison.compare import compare
 from keet.comparison.gate import gate_difference
 from keet.comparison.numbers import Numbers
 from keet.comparison.pairs import pair_groups
+from keet.comparison.same_kernel import Side, SideCapture, distinct_captures, groups_of
 from keet.comparison.sentences import name_keet_diff_options
-from keet.comparison.sides import Side, SideCapture, distinct_captures, groups_of
 from keet.documents.document import plain
 from keet.evidence import Sentence
 from keet.profile import Device, Profile

@@ -22,7 +22,7 @@ from test_diff_samples import check_mirrored
 
 from keet.comparison.compare import Difference, compare
 from keet.comparison.gate import _not_gated
-from keet.comparison.sides import Side, SideCapture, all_captured
+from keet.comparison.same_kernel import Side, SideCapture, all_captured
 from keet.errors import NotComparable
 from keet.profile import Profile
 from kernels_samples.casebook.cases import Case, cases_of

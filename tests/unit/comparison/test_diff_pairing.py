@@ -7,15 +7,16 @@ from compared import MIRRORED, NAMES, Kernel, groups, names, pipeline, sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keet.analysis.kernel_kind.library import is_toolkit
+from keet.analysis.library import is_toolkit
 from keet.comparison.pairs import Pairing, pair_groups
 from keet.comparison.same_kernel import (
     alike_sources,
     distinctive_lines,
+    groups_of,
     same_code,
     shared_lines,
+    threads_of,
 )
-from keet.comparison.sides import groups_of, threads_of
 from tests.rows import each_row
 
 _SOURCE = "\n".join(f"float value_{n} = input[{n}] * weight;" for n in range(20))

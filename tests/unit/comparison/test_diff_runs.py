@@ -23,6 +23,7 @@ from tables import in_run, ran, recorded, row, rows_of, sample_ran, table
 from test_diff_samples import check_mirrored, check_numbers
 
 from keet.comparison.compare import Difference, compare
+from keet.comparison.same_kernel import Side, SideCapture
 from keet.comparison.sentences import (
     basis_text,
     how_paired,
@@ -30,7 +31,6 @@ from keet.comparison.sentences import (
     span_text,
     unprofiled_text,
 )
-from keet.comparison.sides import Side, SideCapture
 from keet.profile import Profile
 from keet.profile.run_table import Migrations
 from tests.rows import each_row

@@ -26,8 +26,8 @@ from compared import (
 from keet.comparison.causes.account_changes import PartChange
 from keet.comparison.compare import Difference, PairDifference
 from keet.comparison.pairs import pair_groups
+from keet.comparison.same_kernel import groups_of
 from keet.comparison.sentences import check_comparable
-from keet.comparison.sides import groups_of
 from keet.errors import KeetError, NotComparable
 from keet.profile import Profile
 from tests.conftest import REPORTS, corpus_files, needs_corpus

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.comparison.pairs import pair_groups
-from keet.comparison.sides import Side, groups_of
+from keet.comparison.same_kernel import Side, groups_of
 from keet.comparison.timing.pair_timing import Timing, time_pair, total_timing
 from tests.rows import each_row
 

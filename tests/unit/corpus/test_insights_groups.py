@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from keet.corpus.insights.changes import change_point
+from keet.corpus.insights.outliers import change_point
 from keet.documents.insights import ClusterDocument, InsightDocument, InsightsDocument
 from keet.formats import page_text
 from keet.pages.insights import insights_page

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evals.public_reports import NOT_FOUND
-from keet.corpus.insights.knob_names import capture_control, naming_of, program_part
+from keet.corpus.insights.points import capture_control, naming_of, program_part
 from keet.documents.insights import InsightDocument, InsightsDocument, SweepDocument
 from tests.conftest import CORPUS
 from tests.insights_sets import found_apart, insights_of, launch, of_kind, reports_in

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from keet.analysis.limits import LEAST_KERNEL_NS
+from keet.analysis.parameters import LEAST_KERNEL_NS
 from keet.analysis.replay_gap import REPLAY_DIFFERS
 from keet.corpus.store.part_writer import write_part
 from keet.corpus.store.reader import open_store

@@ -16,9 +16,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from keet.corpus.store import schema
+from keet.corpus.store.damage import read_version
 from keet.corpus.store.part_writer import make_store, write_part
 from keet.corpus.store.reader import open_store
-from keet.corpus.store.version import read_version
 from keet.errors import IngestError, UsageError
 from tests.conftest import REPORTS, Keet
 from tests.rows import each_row

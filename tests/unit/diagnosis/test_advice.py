@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 from typing import get_args
 
-from keet.analysis.kernel_kind.archetype import Language, archetype_of, language_of
+from keet.analysis.archetype import Language, archetype_of, language_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.remedy_conditions import FACTS
 from keet.analysis.remedy_conditions.fact import Fact

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keet.analysis.archetype import is_debug_build
 from keet.analysis.hotspots.source_lines import LEAST_SAMPLES
-from keet.analysis.kernel_kind.archetype import is_debug_build
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import Ledger
 from keet.analysis.remedy_conditions import global_memory

@@ -7,8 +7,8 @@ import pytest
 
 from evals.amounts.order import ALLOWED, orders
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
-from keet.diagnosis.excesses import excesses
 from keet.explanation.headline import verdict_of
+from keet.explanation.launch_amounts import excesses
 from tests.rows import each_row
 from tests.unit.analysis.real_launches import SAMPLES, launch_of, profile_of
 

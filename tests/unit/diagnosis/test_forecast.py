@@ -11,18 +11,20 @@ from hypothesis import strategies as st
 from keet.analysis.account import account_of
 from keet.analysis.candidate import MAX_GAIN, Basis, Candidate
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import LEAST_KERNEL_NS
+from keet.analysis.parameters import LEAST_KERNEL_NS
 from keet.analysis.time_model import Effect, TimeModel
-from keet.diagnosis.diagnosis import diagnose, is_worth, ranked_candidates
-from keet.diagnosis.forecast import (
+from keet.diagnosis.diagnosis import (
     ABOVE,
     BELOW,
     DOUBTFUL,
     DOUBTFUL_SPECIFIC,
+    diagnose,
     expected_gain,
     forecast,
+    is_worth,
     order_reason,
     possible_gain,
+    ranked_candidates,
     saved_parts,
 )
 from keet.documents.finding import Forecast
@@ -100,7 +102,7 @@ def test_the_range_has_the_fitted_width(gain: float, basis) -> None:
 def test_less_is_known_so_the_range_is_wider(monkeypatch) -> None:
     """Less on a GPU that nothing was fitted on, and less if more of the time is unexplained."""
     found = [told(4), told(4, unknown=0.3), told(4, unknown=0.5)]
-    monkeypatch.setattr("keet.diagnosis.forecast.FITTED_ON", (8, 9))
+    monkeypatch.setattr("keet.diagnosis.diagnosis.FITTED_ON", (8, 9))
     found.insert(1, told(4))
     assert all(b.low < a.low and a.high < b.high for a, b in pairwise(found))
     assert {each.likely for each in found} == {4}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from keet.analysis.account import Account, TimePart
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.limits import FEW
+from keet.analysis.parameters import FEW
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.explanation.account_texts import (
     ISSUING,

@@ -8,7 +8,7 @@ import pytest
 from keet.analysis.launch_view import LaunchView
 from keet.explanation.analyst import _healthy, explain
 from keet.profile import Device, KernelName, Launch, Profile, Provenance, RawMetric, Workload
-from keet.report.in_memory_launch import InMemoryLaunch
+from keet.report.snapshot import InMemoryLaunch
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up
 

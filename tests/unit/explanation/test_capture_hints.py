@@ -4,17 +4,17 @@ import pickle
 from dataclasses import replace
 from pathlib import Path
 
-from keet.analysis.capture.capture_command import (
+from keet.analysis.capture.coverage import find_coverage
+from keet.analysis.capture.recapture import (
     NEW_COMMAND,
     CaptureCommand,
     CommandParts,
 )
-from keet.analysis.capture.coverage import find_coverage
 from keet.documents.shared_types import Skipped
 from keet.explanation.analyst import explain
 from keet.explanation.capture_hints import WHOLE_LAUNCH, capture_hints, caution_about
 from keet.profile.launch import NO_COUNTS
-from keet.profile.ncu_options import NcuOption, ProfileAgain
+from keet.profile.metric import NcuOption, ProfileAgain
 from keet.report import read_profile
 from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row

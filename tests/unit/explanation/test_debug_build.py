@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keet.analysis.kernel_kind.archetype import is_debug_build
+from keet.analysis.archetype import is_debug_build
 from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.analyst import explain
 from keet.explanation.capture_hints import DEBUG_CODE
@@ -26,8 +26,8 @@ from keet.profile import (
     SpeedupEstimate,
     SpeedupScope,
 )
-from keet.report.in_memory_launch import InMemoryLaunch
 from keet.report.printed.details_page import rule_result
+from keet.report.snapshot import InMemoryLaunch
 from tests.page_blocks import texts_of
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up

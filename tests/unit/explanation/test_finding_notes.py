@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keet.analysis.ledger import Ledger
-from keet.catalog.measured_cases import (
+from keet.catalog.loading import (
     CASE_SUMMARIES,
     PRECEDENTS,
     Precedents,
@@ -16,14 +16,12 @@ from keet.catalog.measured_cases import (
     precedents,
 )
 from keet.diagnosis import finding as finding_module
-from keet.documents.cases import CaseDocument, CaseStepDocument
+from keet.documents.finding import CaseDocument, CaseStepDocument
 from keet.evidence import Evidence, constant
 from keet.explanation import finding_notes as told
 from keet.explanation.analyst import explain
-from keet.explanation.casebook import casebook
 from keet.explanation.explanation_types import LaunchExplanation
-from keet.explanation.finding_notes import nearest_text
-from keet.explanation.gain_texts import forecast_text, range_text
+from keet.explanation.finding_notes import casebook, forecast_text, nearest_text, range_text
 from keet.findings import findings
 from keet.formatting import speedup_text
 from keet.pages.cases import heading

@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from keet.documents.memory_chart import MemoryChart
+from keet.documents.charts import MemoryChart
 from keet.explanation.analyst import explain
 from keet.explanation.memory_chart import _dram_share, memory_chart
 from keet.formats.svg.memory_chart import memory_svg

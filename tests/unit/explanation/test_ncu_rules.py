@@ -20,8 +20,8 @@ from keet.profile import (
     SpeedupScope,
     Workload,
 )
-from keet.report.in_memory_launch import InMemoryLaunch
 from keet.report.printed.details_page import rule_result
+from keet.report.snapshot import InMemoryLaunch
 from tests.conftest import REPORTS, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up

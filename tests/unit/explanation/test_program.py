@@ -15,12 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.comparison.compare import compare
-from keet.comparison.sides import Side, SideCapture
+from keet.comparison.same_kernel import Side, SideCapture
 from keet.documents.document import plain
 from keet.documents.show import GapDocument
 from keet.explanation import analyst
-from keet.explanation.analyst import explain
-from keet.explanation.explain_document import explain_document
+from keet.explanation.analyst import explain, explain_document
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import (
     MOST_SHOWN,
@@ -36,7 +35,7 @@ from keet.pages.explain import whose_text
 from keet.pages.program import answer_text, listed_rows
 from keet.profile import Launch, Profile, RunTable
 from keet.profile.launch import MOST_WITH_CODE
-from keet.profile.launch_sequences import (
+from keet.profile.run_link import (
     by_kernel_and_shape,
     chosen_launches,
     fair_shares,
@@ -372,7 +371,7 @@ def test_a_difference_within_a_sample_says_that_it_is_a_sample(wording) -> None:
 
 @pytest.fixture
 def few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("keet.explanation.analyst", "keet.profile.launch_sequences"):
+    for module in ("keet.explanation.analyst", "keet.profile.run_link"):
         monkeypatch.setattr(f"{module}.MAX_DECODED", 4)
 
 

@@ -10,15 +10,14 @@ from keet.analysis.decisions.saturated import conversions
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.machine_code.analyses.loop_loads import RepeatedStore
 from keet.analysis.memory_work import global_addresses, global_atomics, without_local
-from keet.analysis.parallelism.bytes_in_flight import BytesInFlight, bytes_in_flight
+from keet.analysis.parallelism.occupancy import BytesInFlight, bytes_in_flight
 from keet.analysis.remedy_conditions.global_memory import (
     changes_what_it_reads,
     sweeps_until_unchanged,
 )
 from keet.analysis.remedy_conditions.waits import branches_part_loads, parted_loads
 from keet.analysis.time_model import HOT_LINE, Effect, HotLine, TimeModel
-from keet.diagnosis.diagnosis import diagnose, is_worth, ranked_candidates
-from keet.diagnosis.forecast import RankedCandidate
+from keet.diagnosis.diagnosis import RankedCandidate, diagnose, is_worth, ranked_candidates
 from keet.findings import redundant_traffic, small_grid
 from keet.findings.launch_bound import SWEEPS
 from tests.rows import each_row

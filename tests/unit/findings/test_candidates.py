@@ -9,8 +9,7 @@ from keet.analysis.decisions.double_precision import single_over_double
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parallelism.resident_warps import working_part
 from keet.analysis.time_model import LEAST_TIME, Effect, TimeModel
-from keet.diagnosis.diagnosis import diagnose
-from keet.diagnosis.forecast import possible_gain
+from keet.diagnosis.diagnosis import diagnose, possible_gain
 from keet.findings import findings, occupancy_limited_block
 from keet.profile import Launch
 from tests.conftest import needs_corpus

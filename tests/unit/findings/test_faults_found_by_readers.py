@@ -17,7 +17,7 @@ from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.documents.finding import Forecast
 from keet.explanation import headline
 from keet.explanation.analyst import _healthy, minor_defect
-from keet.explanation.gain_texts import forecast_text
+from keet.explanation.finding_notes import forecast_text
 from keet.explanation.headline import _headline, leading_units, verdict_of
 from keet.profile import Device, Instances, KernelName, Launch, Location, RawMetric
 from tests.conftest import REPORTS, needs_corpus

@@ -26,7 +26,7 @@ PLACES = {
     "evals/diagnosis/adversaries.py": "always answers the most frequent finding",
     "evals/sass/scores.py": "scores the analysis behind this one finding",
     "keet/analysis/account.py": "a part of the time that has the finding's name",
-    "keet/diagnosis/excesses.py": "an excess takes the time that the finding about it would save",
+    "keet/explanation/launch_amounts.py": "an excess takes the time that the finding about it would save",
     "keet/diagnosis/diagnosis.py": "what a launch without a cause ends in",
     "keet/explanation/analyst.py": "the note on full warps; the duration in the run beside ncu's",
     "keet/explanation/headline.py": "the sentence about a roofline, and about SMs without blocks",

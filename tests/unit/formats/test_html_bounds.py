@@ -13,8 +13,7 @@ from keet.analysis.code_names import function_start
 from keet.analysis.hotspots.source_lines import find_hotspots
 from keet.comparison import same_kernel
 from keet.comparison.causes import line_changes
-from keet.comparison.causes.aligned_files import paired_files
-from keet.comparison.causes.line_changes import LineCost, SideLines, match_lines
+from keet.comparison.causes.line_changes import LineCost, SideLines, match_lines, paired_files
 from keet.explanation import finding_notes
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation

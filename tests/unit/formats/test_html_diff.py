@@ -9,20 +9,18 @@ from dataclasses import replace
 import pytest
 
 from keet.analysis.hotspots.source_lines import find_hotspots
-from keet.comparison.causes.aligned_files import (
-    AlignedRow,
-    FilePair,
-    paired_files,
-    stretches,
-)
 from keet.comparison.causes.explained_pair import WeightedLaunch
 from keet.comparison.causes.line_changes import (
+    AlignedRow,
+    FilePair,
     LineCost,
     SideLines,
     in_order,
+    paired_files,
     read_lines,
+    stretches,
 )
-from keet.comparison.caveat import Caveat, forbids, no_verdict, note, weakens
+from keet.comparison.comparability import Caveat, forbids, no_verdict, note, weakens
 from keet.comparison.compare import Difference
 from keet.comparison.result import PairDifference
 from keet.comparison.sentences import headline_parts
@@ -30,12 +28,21 @@ from keet.documents.diff import PairDocument
 from keet.formats import page_text
 from keet.formats.html.blocks import html_blocks, reader
 from keet.formats.html.diff import draw_accounts
-from keet.pages.blocks import Anchors, Block, Cell, Items, Notice, Table, plain, spans
+from keet.pages.blocks import (
+    AccountsFigure,
+    Anchors,
+    Block,
+    Cell,
+    Items,
+    Notice,
+    Table,
+    plain,
+    spans,
+)
 from keet.pages.diff import diff_page, diff_part, finding_words, main_reasons
 from keet.pages.diff_source import few_samples, source_blocks
-from keet.pages.figures import AccountsFigure
 from keet.profile import Launch, Location, Profile
-from keet.profile.names import KernelName
+from keet.profile.launch import KernelName
 from tests.conftest import REPORTS
 from tests.diff_pages import (
     BEFORE,

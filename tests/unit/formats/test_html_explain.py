@@ -19,13 +19,12 @@ from keet.analysis.roofline.launch_roofline import find_roofline
 from keet.documents.explain import ExplainDocument
 from keet.documents.finding import Forecast
 from keet.evidence import Evidence
-from keet.explanation.analyst import explain, with_first
-from keet.explanation.explain_document import explain_document
+from keet.explanation.analyst import explain, explain_document, with_first
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.ncu_rules import second_opinion
 from keet.explanation.program import program_of
 from keet.formats.html.blocks import reader
-from keet.formats.html.evidence import draw_evidence, with_sources
+from keet.formats.html.markup import draw_evidence, with_sources
 from keet.formats.html.roofline import draw_roofline
 from keet.formatting import first_sentence, times_text
 from keet.pages.blocks import (
@@ -34,10 +33,12 @@ from keet.pages.blocks import (
     Cell,
     Code,
     Command,
+    EvidenceFigure,
     Fold,
     Heading,
     Items,
     Part,
+    RooflineFigure,
     plain,
 )
 from keet.pages.capture import (
@@ -49,12 +50,11 @@ from keet.pages.capture import (
     rules_blocks,
 )
 from keet.pages.explain import _not_checked
-from keet.pages.figures import EvidenceFigure, RooflineFigure
 from keet.pages.launch import Shown, launch_section
 from keet.pages.listings import listing_owners, page_room, shared_room
 from keet.pages.program import members_blocks
 from keet.profile import KernelRun, Launch, Profile, RunTable
-from keet.profile.rules import RuleKind, RuleResult, SpeedupEstimate, SpeedupScope
+from keet.profile.metric import RuleKind, RuleResult, SpeedupEstimate, SpeedupScope
 from keet.profile.run_table import ProfiledLaunch
 from keet.report import read_profile
 from keet.units import Quantity

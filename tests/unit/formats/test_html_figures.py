@@ -24,9 +24,8 @@ from keet.formats.html.account import (
     segments_of,
 )
 from keet.formats.html.roofline import draw_roofline
-from keet.formats.svg.roofline_plot import SMALL, Plot
-from keet.pages.blocks import Anchors
-from keet.pages.figures import RooflineFigure
+from keet.formats.svg.roofline import SMALL, Plot
+from keet.pages.blocks import Anchors, RooflineFigure
 from keet.pages.launch import account_figure, account_tree
 from keet.profile import Launch, Profile
 from tests.conftest import REPORTS

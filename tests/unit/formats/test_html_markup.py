@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keet.formats.html.blocks import STYLES, page
 from keet.formats.html.markup import ELEMENTS, Html, element, fragment, joined, prose
-from keet.formats.html.page import STYLES, page
 from keet.pages.blocks import Anchors
 from tests.page_parts import page_tree
 from tests.rows import each_row
@@ -75,7 +75,7 @@ def test_the_page_has_its_style_and_policy_and_visible_control_characters() -> N
         digest = b64encode(sha256(content.encode()).digest()).decode()
         assert rules[directive] == f"'sha256-{digest}'"
     assert "A title &lt;/title&gt;&lt;script&gt;</title>" in text
-    import keet.formats.html.page as module
+    import keet.formats.html.blocks as module
 
     stored = {path.stem for path in module._ASSETS.glob("*.css")}
     assert stored == set(STYLES)

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.formats.markdown import code, markdown, prose
-from keet.pages.blocks import Column, Span, Table
-from keet.pages.source_text import around, fence, indentation, language, runs
+from keet.pages.blocks import Column, Span, Table, around, fence, indentation, language, runs
 from tests.rows import each_row
 
 SIGNS = st.text(alphabet="ab `*_[]<>|~$&#-1.)\\\n\t", max_size=30)

@@ -116,7 +116,7 @@ def test_an_html_page_has_its_bar_and_its_foot() -> None:
 
 
 def test_every_figure_is_drawn_by_a_function_of_html() -> None:
-    import keet.pages.figures
+    import keet.pages.blocks
     import keet.pages.insights  # noqa: F401  has figures of its own
 
     kinds = {kind.__name__ for kind in Figure.__subclasses__() if kind.__module__[:4] == "keet"}

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from keet_tools.answers import MAX_CHARACTERS, Answer, ToolInput, shorten
 from keet_tools.calls import EvidenceNames, ToolCall
+from keet_tools.registry import SERVER_TOOLS as ALL
 from keet_tools.registry import TOOLS, call_tool, offered_tools
-from keet_tools.tools import TOOLS as ALL
 
 from keet.evidence import Evidence, Sentence, constant
 from keet.explanation.analyst import explain

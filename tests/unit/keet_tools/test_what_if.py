@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from keet_tools.answers import Abstention, Answer, ToolInput
+from keet_tools.explain import claimed_findings, names_of
 from keet_tools.registry import call_tool
 from keet_tools.results import WhatIfFinding
-from keet_tools.what_if import claimed_findings, names_of
 
 from tests.rows import each_row
 from tests.unit.agent.conversations import explained

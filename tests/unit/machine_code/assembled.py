@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from keet.analysis.machine_code.analyses.address_patterns import index_loads, lane_stride
 from keet.analysis.machine_code.flow.program import SassProgram
-from keet.analysis.machine_code.launch_code import MachineCode
-from keet.analysis.machine_code.lines import positions_of
-from keet.analysis.machine_code.polynomials.symbols import launch_shape
+from keet.analysis.machine_code.launch_code import MachineCode, positions_of
+from keet.analysis.machine_code.polynomials.polynomial import launch_shape
 from keet.profile import Location
 
 STALLS = ("long_scoreboard", "short_scoreboard", "wait", "drain", "barrier", "lg_throttle", "odd")

@@ -3,8 +3,8 @@ wait for few warps."""
 
 import pytest
 
-from keet.analysis.kernel_kind.library import is_of_toolkit
 from keet.analysis.launch_view import LaunchView
+from keet.analysis.library import is_of_toolkit
 from keet.analysis.machine_code.analyses.blame import barrier_waits, polls_memory, waits
 from keet.analysis.machine_code.analyses.loop_chains import LoopChains, loop_chains
 from keet.analysis.machine_code.analyses.repeated_work import invariants

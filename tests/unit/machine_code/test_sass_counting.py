@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.analysis.machine_code.analyses import index_tables
-from keet.analysis.machine_code.analyses.distinct_bytes import (
+from keet.analysis.machine_code.analyses.index_tables import Tables, TooLargeError, bytes_of
+from keet.analysis.machine_code.analyses.reuse import (
     Stride,
     bound_of,
     distinct_bytes,
@@ -16,7 +17,6 @@ from keet.analysis.machine_code.analyses.distinct_bytes import (
     sector_bytes,
     shape_of,
 )
-from keet.analysis.machine_code.analyses.index_tables import Tables, TooLargeError, bytes_of
 from keet.analysis.machine_code.polynomials.opcode_rules import truth_table
 from keet.analysis.machine_code.polynomials.polynomial import (
     Polynomial,

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from keet.analysis.machine_code.analyses.reuse import accesses
 from keet.analysis.machine_code.flow.program import SassProgram
 from keet.analysis.machine_code.polynomials.evaluation import Evaluation
-from keet.analysis.machine_code.polynomials.polynomial import Polynomial, Symbol
-from keet.analysis.machine_code.polynomials.symbols import launch_shape
+from keet.analysis.machine_code.polynomials.polynomial import Polynomial, Symbol, launch_shape
 from tests.unit.machine_code.interpreter import run, signed
 
 pytestmark = pytest.mark.slow

@@ -3,17 +3,17 @@ kernels gain by them is measured in tests/unit/findings/test_amounts.py."""
 
 from collections import Counter
 
-from keet.analysis.limits import (
+from keet.analysis.machine_code.analyses.expansions import expansions
+from keet.analysis.machine_code.analyses.repeated_work import multiples
+from keet.analysis.machine_code.flow.program import SassProgram
+from keet.analysis.machine_code.launch_code import MachineCode
+from keet.analysis.parameters import (
     HUGE_DIVISION,
     INTEGER_DIVISIONS,
     LONG_DIVISION,
     POWER,
     SLOW_DIVISION,
 )
-from keet.analysis.machine_code.analyses.expansions import expansions
-from keet.analysis.machine_code.analyses.repeated_work import multiples
-from keet.analysis.machine_code.flow.program import SassProgram
-from keet.analysis.machine_code.launch_code import MachineCode
 from tests.rows import each_row
 from tests.unit.analysis.real_launches import code_of
 from tests.unit.machine_code.assembled import program

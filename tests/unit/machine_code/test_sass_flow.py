@@ -6,13 +6,11 @@ from collections.abc import Iterable, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.machine_code.analyses.guarded_code import Guarded, guarded_code
+from keet.analysis.machine_code.analyses.conditions import Guarded, guarded_code
 from keet.analysis.machine_code.flow.control_flow import dominators, intervals
-from keet.analysis.machine_code.flow.program import SassProgram, paths_not_taken, trips_of
-from keet.analysis.machine_code.flow.values import Kind
+from keet.analysis.machine_code.flow.program import Kind, SassProgram, paths_not_taken, trips_of
 from keet.analysis.machine_code.polynomials.evaluation import Evaluation
-from keet.analysis.machine_code.polynomials.polynomial import text_of
-from keet.analysis.machine_code.polynomials.symbols import launch_shape
+from keet.analysis.machine_code.polynomials.polynomial import launch_shape, text_of
 from keet.profile import Location
 from tests.rows import each_row
 from tests.unit.machine_code.assembled import assembled, program

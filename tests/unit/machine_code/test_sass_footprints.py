@@ -7,8 +7,13 @@ from itertools import product
 
 from keet.analysis.machine_code.analyses.conditions import Comparison, Conditions, executed_box
 from keet.analysis.machine_code.analyses.footprints import MANY_ENTRIES, Footprint
-from keet.analysis.machine_code.polynomials.polynomial import Polynomial, add, number
-from keet.analysis.machine_code.polynomials.symbols import Symbols, launch_shape
+from keet.analysis.machine_code.polynomials.polynomial import (
+    Polynomial,
+    Symbols,
+    add,
+    launch_shape,
+    number,
+)
 from keet.profile import Location
 from tests.rows import each_row
 from tests.unit.machine_code.assembled import assembled, instructions, machine

@@ -13,9 +13,9 @@ from keet.analysis.machine_code.flow.program import MOST_INSTRUCTIONS, SassProgr
 from keet.analysis.machine_code.instructions.instruction import LONGEST
 from keet.analysis.machine_code.instructions.opcodes import ROLES
 from keet.analysis.machine_code.launch_code import MachineCode, machine_code
-from keet.analysis.machine_code.polynomials.symbols import launch_shape
+from keet.analysis.machine_code.polynomials.polynomial import launch_shape
 from keet.profile import Absent, Launch
-from keet.report.in_memory_launch import InMemoryLaunch
+from keet.report.snapshot import InMemoryLaunch
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import H200, in_memory
 from tests.unit.machine_code.assembled import analysed, assembled, machine

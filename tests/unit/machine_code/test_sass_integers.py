@@ -1,11 +1,14 @@
 """Integer work beyond what is needed: upper halves of 64-bit integers, bytes of words one by one, and
 integers that neighbouring threads compute equally. Look-alikes need all 64 bits, or each byte on its own."""
 
+from keet.analysis.machine_code.analyses.integer_arithmetic import (
+    PackedBytes,
+    packed_bytes,
+    wide_integers,
+)
 from keet.analysis.machine_code.analyses.lane_groups import lane_groups
-from keet.analysis.machine_code.analyses.packed_bytes import PackedBytes, packed_bytes
 from keet.analysis.machine_code.analyses.purpose import purposes
-from keet.analysis.machine_code.analyses.wide_integers import wide_integers
-from keet.analysis.machine_code.polynomials.symbols import launch_shape
+from keet.analysis.machine_code.polynomials.polynomial import launch_shape
 from tests.rows import each_row
 from tests.unit.analysis.real_launches import code_of
 from tests.unit.machine_code.assembled import program

@@ -12,7 +12,7 @@ from keet.analysis.machine_code.flow.program import SassProgram
 from keet.analysis.machine_code.instructions.instruction import Instruction, parse
 from keet.analysis.machine_code.instructions.opcodes import Role
 from keet.analysis.machine_code.launch_code import MachineCode
-from keet.analysis.machine_code.polynomials.symbols import launch_shape
+from keet.analysis.machine_code.polynomials.polynomial import launch_shape
 from tests.rows import each_row
 
 pytestmark = pytest.mark.slow

@@ -2,18 +2,18 @@
 
 from dataclasses import replace
 
-from keet.analysis.machine_code.analyses.data_dependent_loops import (
-    RetryLoop,
-    SearchLoop,
-    exit_loads,
-    retry_loops,
-    search_loops,
-)
 from keet.analysis.machine_code.analyses.loop_loads import (
     RepeatedLoad,
     RepeatedStore,
     repeated_loads,
     repeated_stores,
+)
+from keet.analysis.machine_code.analyses.source_loops import (
+    RetryLoop,
+    SearchLoop,
+    exit_loads,
+    retry_loops,
+    search_loops,
 )
 from keet.analysis.machine_code.launch_code import MachineCode
 from tests.rows import each_row

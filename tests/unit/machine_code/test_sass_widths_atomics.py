@@ -10,9 +10,9 @@ from keet.analysis.machine_code.analyses.address_patterns import (
     is_uniform,
     lane_stride,
 )
-from keet.analysis.machine_code.analyses.outer_products import outer_products
+from keet.analysis.machine_code.analyses.lane_groups import outer_products
 from keet.analysis.machine_code.launch_code import MachineCode
-from keet.analysis.machine_code.polynomials.symbols import launch_shape
+from keet.analysis.machine_code.polynomials.polynomial import launch_shape
 from tests.rows import each_row
 from tests.unit.machine_code.assembled import assembled, machine, program
 

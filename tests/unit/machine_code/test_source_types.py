@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.machine_code.signature import names, signature
+from keet.analysis.machine_code.launch_code import names, signature
 from keet.source_code.type_layouts import SourceTypes
 from tests.rows import each_row
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.masking import keys, shapes
-from keet.masking.encoded_keys import key_in, quotable
-from keet.masking.keys import remember_url, scrub, scrub_document
+from keet.masking import command_line, keys
+from keet.masking.keys import key_in, quotable, remember_url, scrub, scrub_document
 from tests.hostile_behaviours import HIDDEN, in_base64
 from tests.long_texts import growth
 from tests.rows import each_row
@@ -236,10 +235,10 @@ PARTS = (
 @given(st.lists(st.sampled_from(PARTS), max_size=30).map("".join))
 def test_fast_and_slow_patterns_find_the_same(text: str) -> None:
     slow = {name: [match.span() for match in found.finditer(text)] for name, found in _SLOW.items()}
-    fixed = {match.span() for pattern in shapes._LOOKS for match in pattern.finditer(text)}
+    fixed = {match.span() for pattern in command_line._LOOKS for match in pattern.finditer(text)}
     by_itself = {*slow["words"], *slow["web tokens"]}
-    assert {*shapes.looks_by_itself(text)} - fixed == by_itself - fixed
-    users = [match.span("user") for match in shapes._AFTER.finditer(text) if match["user"]]
+    assert {*command_line.looks_by_itself(text)} - fixed == by_itself - fixed
+    users = [match.span("user") for match in command_line._AFTER.finditer(text) if match["user"]]
     expected = [match.span(1) for match in _SLOW["users"].finditer(text)]
     # The scheme is not read any more: one that begins with a digit is taken for one, too.
     assert set(expected) <= set(users)

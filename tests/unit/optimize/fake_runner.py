@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from keet.optimize.protocol import Request, Result, read_request, take_result
+from keet.optimize.runners import Request, Result, read_request, take_result
 
 
 class FakeRunner:

@@ -9,8 +9,8 @@ import pytest
 
 from keet.evidence import Sentence
 from keet.optimize.engine import Engine
-from keet.optimize.facts import Facts, Left, left_to_gain, read_report
-from keet.optimize.protocol import Run, VariantResult
+from keet.optimize.prompt import Facts, Left, left_to_gain, read_report
+from keet.optimize.runners import Run, VariantResult
 from keet.report import read_profile
 from tests.unit.optimize.bench import (
     FASTER,

@@ -18,7 +18,7 @@ from keet.collect.recorder import read_recording
 from keet.optimize import measure
 from keet.optimize.judging import compare_times, judge
 from keet.optimize.measure import Measurement, difference, goal_launches, typical_launches
-from keet.optimize.protocol import Command, Result, Run, VariantResult, export_commands
+from keet.optimize.runners import Command, Result, Run, VariantResult, export_commands
 from tests.rows import each_row
 from tests.unit.collect.toolkit import needs_compiler, use_toolkit
 from tests.unit.optimize.bench import task_of

@@ -15,8 +15,15 @@ import pytest
 
 from keet.errors import NotAvailable, UsageError
 from keet.optimize.engine import Engine
-from keet.optimize.protocol import BadResult, Request, read_request, take_result
-from keet.optimize.runners import CommandRunner, FolderRunner, open_runner
+from keet.optimize.runners import (
+    BadResult,
+    CommandRunner,
+    FolderRunner,
+    Request,
+    open_runner,
+    read_request,
+    take_result,
+)
 from keet.optimize.task import Waiting
 from tests.unit.collect.toolkit import needs_compiler, use_toolkit
 from tests.unit.optimize.bench import (

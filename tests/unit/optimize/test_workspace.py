@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from keet.errors import UsageError
-from keet.optimize.task import OutputRule, Task, matches, output_rule
-from keet.optimize.workspace import (
+from keet.optimize.task import (
+    OutputRule,
+    Task,
     copy_source,
     copy_with,
     digests,
+    matches,
+    output_rule,
     patch_text,
     read_changes,
     safe_path,

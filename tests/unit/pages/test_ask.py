@@ -12,8 +12,7 @@ from keet.documents.explain import AskDocument
 from keet.documents.model_explanation import Authorship
 from keet.evidence import Evidence, Prose, Sentence
 from keet.evidence.free_numbers import Allowed
-from keet.explanation.analyst import explain
-from keet.explanation.explain_document import AnsweredQuestion, cited_numbers
+from keet.explanation.analyst import AnsweredQuestion, cited_numbers, explain
 from keet.explanation.explanation_types import Explanation
 from keet.formats import page_text
 from keet.formats.schema import schema_of

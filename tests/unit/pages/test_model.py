@@ -28,8 +28,7 @@ from keet.documents.model_explanation import (
 from keet.errors import one_line
 from keet.evidence import UNCHECKED, Prose, Reference, Sentence
 from keet.evidence.free_numbers import Allowed
-from keet.explanation.analyst import explain
-from keet.explanation.explain_document import explain_document
+from keet.explanation.analyst import explain, explain_document
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats.html.blocks import html_blocks, reader
 from keet.pages.blocks import (

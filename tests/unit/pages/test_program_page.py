@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from evals.public_reports import MANUALLY_READ
 from keet.corpus.discovery import reports_in
-from keet.explanation.analyst import explain
-from keet.explanation.explain_document import explain_document
+from keet.explanation.analyst import explain, explain_document
 from keet.explanation.explanation_types import Explanation
 from keet.explanation.launch_figures import figures_text
 from keet.explanation.program import program_of
@@ -28,7 +27,7 @@ from keet.pages.explain import MOST_LINES, details_that_fit, hidden_text
 from keet.pages.launch import HEADING, Detail
 from keet.pages.program import first_row, listed_across, listed_rows, program_blocks
 from keet.profile import Launch
-from keet.profile.launch_sequences import MAX_DECODED
+from keet.profile.run_link import MAX_DECODED
 from keet.report import read_profile
 from keet.verification.launch_values import (
     ComputedValues,

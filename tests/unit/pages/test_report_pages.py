@@ -15,9 +15,8 @@ from keet.analysis.hotspots.source_lines import find_hotspots
 from keet.analysis.parallelism import occupancy
 from keet.analysis.roofline.launch_roofline import find_roofline
 from keet.documents.show import MetricDocument, MetricsLaunch
-from keet.pages.blocks import Bars, Block, Part, Reader, Table, plain
+from keet.pages.blocks import Bars, Block, OccupancyFigure, Part, Reader, Table, plain
 from keet.pages.context import CostedSource, context_text
-from keet.pages.figures import OccupancyFigure
 from keet.pages.hotspots import hotspots_page
 from keet.pages.metrics import metrics_page
 from keet.pages.occupancy import occupancy_blocks
@@ -25,7 +24,7 @@ from keet.pages.query import query_page
 from keet.pages.roofline import roofline_page
 from keet.pages.show import show_page
 from keet.profile import Profile
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 from tests.explained_reports import explained
 from tests.page_blocks import every_block, texts_of
 from tests.rows import each_row

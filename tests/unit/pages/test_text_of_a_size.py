@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keet.formatting import count_tokens
 from keet.pages.context import TextPiece, cut, fit
-from keet.token_count import count_tokens
 from tests.rows import each_row
 
 WORDS = st.text(alphabet=string.printable + "é×→漢", max_size=60)

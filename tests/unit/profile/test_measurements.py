@@ -27,9 +27,9 @@ from keet.profile import (
 )
 from keet.profile.metric import LARGEST, SMALLEST
 from keet.report import read_profile
-from keet.report.in_memory_launch import InMemoryLaunch
 from keet.report.ncu_rep.reader import Report
 from keet.report.protobuf import Malformed
+from keet.report.snapshot import InMemoryLaunch
 from keet.units import Quantity
 from tests import encode
 from tests.conftest import REPORTS, Keet

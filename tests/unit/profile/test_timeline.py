@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.profile.timeline import Record, in_order, tabulate
+from keet.profile.run_table import Record, in_order, tabulate
 
 SHAPE = (1, 1, 1)
 

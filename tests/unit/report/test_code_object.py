@@ -8,9 +8,17 @@ import pytest
 from keet.analysis.hotspots.source_lines import Hotspots, find_hotspots
 from keet.profile import Location
 from keet.report import read_profile
-from keet.report.code_object import CodeObject, functions_of
-from keet.report.cubin import Elf, ElfSymbol
-from keet.report.line_table import CodePlace, CubinLines, LineTable, Sequence, read_sequences
+from keet.report.cubin import (
+    CodeObject,
+    CodePlace,
+    CubinLines,
+    Elf,
+    ElfSymbol,
+    LineSequence,
+    LineTable,
+    functions_of,
+    read_sequences,
+)
 from keet.report.protobuf import Malformed
 from tests.conftest import CORPUS, REPORTS, needs_corpus
 from tests.rows import each_row
@@ -166,14 +174,14 @@ def line_program(body: bytes) -> bytes:
     return len(unit).to_bytes(4, "little") + unit
 
 
-def table_of(sequence: Sequence, size: int, start: int) -> LineTable:
+def table_of(sequence: LineSequence, size: int, start: int) -> LineTable:
     """Of one function."""
     lines = CubinLines.__new__(CubinLines)
     lines.by_name, lines.sizes, lines.absolute = {"f": sequence}, {"f": size}, []
     return LineTable(lines, [CodePlace("f", start)])
 
 
-def line_at(sequence: Sequence, address: int) -> Location | None:
+def line_at(sequence: LineSequence, address: int) -> Location | None:
     """In a function at address 0 with the largest size."""
     return table_of(sequence, 1 << 60, 0).locate([address]).get(address)
 
@@ -182,11 +190,11 @@ def line_at(sequence: Sequence, address: int) -> Location | None:
 def test_lines_do_not_depend_on_earlier_requests(most: int) -> None:
     """Also if few are cached. They are in the order of the request."""
     first, second = Location("a.cu", 11), Location("a.cu", 12)
-    sequence = Sequence(symbol=0, starts=[0, 16, 32], locations=[first, second, None])
+    sequence = LineSequence(symbol=0, starts=[0, 16, 32], locations=[first, second, None])
     table = table_of(sequence, 64, 1000)
     right = {1000: first, 1008: first, 1016: second, 1024: second}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("keet.report.line_table._MAX_KNOWN", most)
+        patch.setattr("keet.report.cubin._MAX_KNOWN", most)
         for asked in ([1016], [1000, 1008, 1016, 1024, 1032, 2000], [1024, 1000], [1008, 999]):
             expected = [(address, right[address]) for address in asked if address in right]
             assert list(table.locate(asked).items()) == expected

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from keet.errors import IngestError
 from keet.report import read_profile
-from keet.report.ncu_rep.completeness import _words, asked_launches
-from keet.report.ncu_rep.container import EntryKind, blocks_of
+from keet.report.ncu_rep.container import EntryKind, _words, asked_launches, blocks_of
 from tests.conftest import REPORTS, TESTS, Keet, corpus_files, needs_corpus
 from tests.kept_reports import unpacked
 from tests.rows import each_row

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from keet.errors import KeetError
 from keet.report import read_profile
 from keet.report.printed.csv_pages import read_details
-from keet.report.printed.details_text import read_printed
+from keet.report.printed.details_page import read_printed
 from tests.printed_pages import Advice, Cell, Shown, csv_page, text_page
 from tests.rows import each_row
 

@@ -19,13 +19,12 @@ from keet.profile import Absent, Profile
 from keet.report import read_profile
 from keet.report.disassembly import nvidia_reader
 from keet.report.disassembly.disassembler import partial_report
-from keet.report.input import report_bytes
-from keet.report.input.report_bytes import DiskBytes, ForwardBytes, HeldBytes
+from keet.report.input import files
+from keet.report.input.files import DiskBytes, ForwardBytes, HeldBytes, SizedCache
 from keet.report.input.zstd import zstd
 from keet.report.ncu_rep import container, reader
 from keet.report.ncu_rep.reader import FileLaunch
 from keet.report.ncu_rep.report_file import NcuRepFile
-from keet.report.sized_cache import SizedCache
 from keet.report.snapshot import snapshot_text
 from tests import encode
 from tests.conftest import REPORTS
@@ -40,7 +39,7 @@ needs_reader = pytest.mark.skipif(
 
 
 def let_all_be_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("keet.report", "keet.report.input.report_bytes"):
+    for module in ("keet.report", "keet.report.input.files"):
         monkeypatch.setattr(f"{module}.LARGE", 100)
 
 
@@ -119,7 +118,7 @@ def test_a_replaced_file_is_still_read_and_a_later_read_error_raises(
     other.replace(copied)
     assert profile.launches[3].rank_time > 0
     fail = Mock(side_effect=OSError(5, "Input/output error"))
-    monkeypatch.setattr(report_bytes, "_read_at", fail)
+    monkeypatch.setattr(files, "_read_at", fail)
     with pytest.raises(UnreadableFile, match="input/output error"):
         profile.launches[2].metric_names()
 
@@ -142,8 +141,8 @@ def test_short_reads_are_continued_and_pread_is_not_needed(
     """As on Windows."""
     whole = text_of(read_profile(copied))
     short = lambda fd, count, at: os.pread(fd, min(count, 700), at)  # noqa: E731
-    for read in (short, report_bytes._seek_and_read):
-        monkeypatch.setattr(report_bytes, "_read_at", read)
+    for read in (short, files._seek_and_read):
+        monkeypatch.setattr(files, "_read_at", read)
         assert text_of(read_profile(copied)) == whole
 
 

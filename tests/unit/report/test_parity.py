@@ -12,7 +12,7 @@ import pytest
 from keet.profile import Launch
 from keet.report import read_profile
 from keet.report.disassembly import nvidia_reader
-from keet.report.ncu_rep.session import device_from_metrics
+from keet.report.ncu_rep.report_file import device_from_metrics
 from tests.conftest import CORPUS, REPORTS, needs_corpus
 
 pytestmark = pytest.mark.skipif(

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.errors import IngestError
-from keet.profile.run_table import RunTable
-from keet.profile.timeline import Record, tabulate
+from keet.profile.run_table import Record, RunTable, tabulate
 from keet.report import read_profile
 from keet.report.run_table import read_run_csv, read_run_table, table_path, write_run_table
 from tests.conftest import REPORTS, TESTS

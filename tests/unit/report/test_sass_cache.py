@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from keet.report.code_object import Function
+from keet.report.cubin import Function
 from keet.report.disassembly.disassembler import SassCache, open_cache
 from tests.rows import each_row
 

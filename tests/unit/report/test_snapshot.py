@@ -23,9 +23,9 @@ from keet.profile import (
     Workload,
 )
 from keet.report import read_profile
-from keet.report.in_memory_launch import InMemoryLaunch
 from keet.report.input import zstd
 from keet.report.snapshot import (
+    InMemoryLaunch,
     packed_document,
     read_snapshot,
     snapshot_text,

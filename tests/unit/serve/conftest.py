@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 from keet_tools.calls import ToolCall, bounded, bounded_text, json_size
 
-from keet.serve.allowed_folders import AllowedFolders
-from keet.serve.report_cache import ReportCache
-from keet.serve.tools import TOOLS
+from keet.serve.reports import TOOLS, AllowedFolders, ReportCache
 from tests.conftest import REPORTS
 from tests.kept_reports import unpacked
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from keet_tools.calls import ToolCall
 
 from keet.errors import UsageError
-from keet.serve.allowed_folders import AllowedFolders
-from keet.serve.report_cache import ReportCache
+from keet.serve.reports import AllowedFolders, ReportCache
 from tests.conftest import REPORTS
 
 REFUSED = "no such report in the folders of this server"

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from keet.serve.allowed_folders import AllowedFolders
-from keet.serve.report_cache import ReportCache
+from keet.serve.reports import AllowedFolders, ReportCache
 from tests.conftest import REPORTS
 from tests.kept_reports import unpacked
 from tests.unit.serve.conftest import called

@@ -9,14 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keet_tools.calls import ToolCall
-from keet_tools.reports import matcher
+from keet_tools.calls import ToolCall, matcher
 
 from keet.errors import KeetError, NotComparable, UsageError
-from keet.serve import report_cache as shelf_module
-from keet.serve.allowed_folders import AllowedFolders
-from keet.serve.report_cache import ReportCache
-from keet.serve.tools import TOOLS
+from keet.serve import reports as shelf_module
+from keet.serve.reports import TOOLS, AllowedFolders, ReportCache
 from tests.conftest import REPORTS, Keet
 from tests.hostile_reports import attacked, nvtx_of
 from tests.kept_reports import unpacked

@@ -22,8 +22,7 @@ from keet.verification.numbers import find_numbers
 from keet.verification.sentences import without_asides, without_quotes
 from keet.verification.subjects import find_places
 from keet.verification.verdicts import CheckedNumber
-from keet.verification.verify import verify_text
-from keet.verification.verify_against import computed_values
+from keet.verification.verify import computed_values, verify_text
 from kernels_samples.samples import report_of
 from tests.rows import each_row
 

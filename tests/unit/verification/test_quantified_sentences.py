@@ -10,8 +10,7 @@ from keet.profile import Profile
 from keet.report import read_profile
 from keet.verification.launch_values import ComputedValues
 from keet.verification.run_check import with_run_checks
-from keet.verification.verify import verify_text
-from keet.verification.verify_against import computed_values
+from keet.verification.verify import computed_values, verify_text
 from tests.rows import each_row
 
 ROOT = Path(__file__).parents[3]

@@ -7,10 +7,9 @@ import pytest
 from keet.documents.verify import RelationDocument
 from keet.profile import Profile
 from keet.report import read_profile
-from keet.verification.relations import find_relations
+from keet.verification.relation_check import find_relations
 from keet.verification.verdicts import CheckedSentence
-from keet.verification.verify import verify_text
-from keet.verification.verify_against import computed_values
+from keet.verification.verify import computed_values, verify_text
 from tests.printed_pages import Cell, Shown, csv_page
 from tests.rows import each_row
 

@@ -7,16 +7,19 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
-from keet.analysis.machine_code.analyses.distinct_bytes import distinct_values, shape_of
-from keet.analysis.machine_code.analyses.reuse import LOADED, Access, address_polynomial
+from keet.analysis.machine_code.analyses.reuse import (
+    LOADED,
+    Access,
+    address_polynomial,
+    distinct_values,
+    shape_of,
+)
 from keet.analysis.machine_code.flow.control_flow import reached
-from keet.analysis.machine_code.flow.program import SassProgram
-from keet.analysis.machine_code.flow.values import Kind, SsaValue
+from keet.analysis.machine_code.flow.program import Kind, SassProgram, SsaValue
 from keet.analysis.machine_code.instructions.instruction import is_move
 from keet.analysis.machine_code.instructions.opcodes import LOCAL, SHARED, WARP, Role
 from keet.analysis.machine_code.polynomials.evaluation import Evaluation
-from keet.analysis.machine_code.polynomials.polynomial import Monomial, Polynomial, Symbol
-from keet.analysis.machine_code.polynomials.symbols import Dim3
+from keet.analysis.machine_code.polynomials.polynomial import Dim3, Monomial, Polynomial, Symbol
 
 WIDEST = 16
 """Bytes of the widest access of one thread, up to Hopper."""

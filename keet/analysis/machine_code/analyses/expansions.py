@@ -13,7 +13,11 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from keet.analysis.limits import (
+from keet.analysis.machine_code.flow.control_flow import reached
+from keet.analysis.machine_code.flow.program import Kind, Locate, Readers, SassProgram
+from keet.analysis.machine_code.instructions.instruction import Instruction
+from keet.analysis.machine_code.instructions.opcodes import Role
+from keet.analysis.parameters import (
     DIVISION,
     HUGE_DIVISION,
     INTEGER_DIVISIONS,
@@ -22,11 +26,6 @@ from keet.analysis.limits import (
     POWER,
     SLOW_DIVISION,
 )
-from keet.analysis.machine_code.flow.control_flow import reached
-from keet.analysis.machine_code.flow.program import Locate, Readers, SassProgram
-from keet.analysis.machine_code.flow.values import Kind
-from keet.analysis.machine_code.instructions.instruction import Instruction
-from keet.analysis.machine_code.instructions.opcodes import Role
 
 _CONSTANTS = {
     POWER: ("0.0032181653659790754318", "0x3b52e7db"),

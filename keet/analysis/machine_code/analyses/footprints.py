@@ -27,6 +27,7 @@ from keet.analysis.machine_code.analyses.address_grid import (
     Digit,
     Part,
     Row,
+    RowRanges,
     boxes_of,
     digit_of,
     row_of,
@@ -34,6 +35,7 @@ from keet.analysis.machine_code.analyses.address_grid import (
     unclamped,
     volume_of,
 )
+from keet.analysis.machine_code.analyses.address_grid import Rows as LoadedRows
 from keet.analysis.machine_code.analyses.conditions import (
     FLIPPED,
     Comparison,
@@ -62,8 +64,6 @@ from keet.analysis.machine_code.analyses.reuse import (
     form_of,
     is_after,
 )
-from keet.analysis.machine_code.analyses.row_ranges import RowRanges
-from keet.analysis.machine_code.analyses.row_ranges import Rows as LoadedRows
 from keet.analysis.machine_code.flow.control_flow import Loop
 from keet.analysis.machine_code.flow.program import Locate, SassProgram
 from keet.analysis.machine_code.instructions.opcodes import WARP

@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from keet.analysis.machine_code.flow.control_flow import Loop
-from keet.analysis.machine_code.flow.program import SassProgram
-from keet.analysis.machine_code.flow.values import Kind
+from keet.analysis.machine_code.flow.program import Kind, SassProgram
 from keet.analysis.machine_code.instructions.instruction import Instruction
 from keet.analysis.machine_code.instructions.opcodes import (
     BY_PIPE,

@@ -17,12 +17,19 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from keet.analysis.machine_code.analyses.distinct_bytes import SECTOR, bound_of, shape_of
-from keet.analysis.machine_code.analyses.reuse import LOADED, READS, SEVERAL, Access, form_of
+from keet.analysis.machine_code.analyses.reuse import (
+    LOADED,
+    READS,
+    SECTOR,
+    SEVERAL,
+    Access,
+    bound_of,
+    form_of,
+    shape_of,
+)
 from keet.analysis.machine_code.analyses.source_loops import iterations_of
 from keet.analysis.machine_code.flow.control_flow import Loop, reached
-from keet.analysis.machine_code.flow.program import SassProgram
-from keet.analysis.machine_code.flow.values import Kind
+from keet.analysis.machine_code.flow.program import Kind, SassProgram
 from keet.analysis.machine_code.instructions.instruction import Instruction
 from keet.analysis.machine_code.instructions.opcodes import (
     COPIES,
@@ -36,8 +43,7 @@ from keet.analysis.machine_code.instructions.opcodes import (
     words,
 )
 from keet.analysis.machine_code.polynomials.evaluation import Evaluation
-from keet.analysis.machine_code.polynomials.polynomial import Polynomial, Symbol
-from keet.analysis.machine_code.polynomials.symbols import LaunchShape
+from keet.analysis.machine_code.polynomials.polynomial import LaunchShape, Polynomial, Symbol
 
 
 class RepeatedLoad(NamedTuple):

@@ -12,11 +12,9 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from keet.analysis.machine_code.flow.control_flow import reached
-from keet.analysis.machine_code.flow.program import SassProgram
-from keet.analysis.machine_code.flow.values import Kind, SsaValue
-from keet.analysis.machine_code.instructions.instruction import Instruction, is_move, is_zero
+from keet.analysis.machine_code.flow.program import Kind, SassProgram, SsaValue
+from keet.analysis.machine_code.instructions.instruction import Instruction, is_move, is_zero, span
 from keet.analysis.machine_code.instructions.opcodes import GLOBAL, LOCAL, STACK, TEXTURES, Role
-from keet.analysis.machine_code.instructions.operands import span
 
 
 class Purpose(StrEnum):

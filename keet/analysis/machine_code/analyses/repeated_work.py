@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 from keet.analysis.machine_code.analyses.loop_loads import SHARED_WRITES
 from keet.analysis.machine_code.flow.control_flow import Loop, reached
-from keet.analysis.machine_code.flow.program import Readers, SassProgram
-from keet.analysis.machine_code.flow.values import Kind
+from keet.analysis.machine_code.flow.program import Kind, Readers, SassProgram
 from keet.analysis.machine_code.instructions.instruction import Instruction, is_move
 from keet.analysis.machine_code.instructions.opcodes import LOCAL, SHARED, Role
 

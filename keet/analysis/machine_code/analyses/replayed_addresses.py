@@ -35,10 +35,9 @@ from keet.analysis.machine_code.analyses.index_tables import (
 )
 from keet.analysis.machine_code.analyses.reuse import Access
 from keet.analysis.machine_code.flow.control_flow import Loop, reached
-from keet.analysis.machine_code.flow.values import Kind, SsaValue
-from keet.analysis.machine_code.instructions.instruction import Instruction, is_zero
+from keet.analysis.machine_code.flow.program import Kind, SsaValue
+from keet.analysis.machine_code.instructions.instruction import Instruction, Operand, is_zero
 from keet.analysis.machine_code.instructions.opcodes import Role
-from keet.analysis.machine_code.instructions.operands import Operand
 from keet.analysis.machine_code.polynomials.opcode_rules import signed, truth_table
 from keet.analysis.machine_code.polynomials.polynomial import WORD, Polynomial
 

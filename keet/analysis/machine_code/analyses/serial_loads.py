@@ -21,14 +21,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from keet.analysis.limits import MAJORITY, NOTABLE_PART
 from keet.analysis.machine_code.analyses.blame import Wait
 from keet.analysis.machine_code.analyses.loop_chains import FAR
 from keet.analysis.machine_code.analyses.purpose import values_of_address
 from keet.analysis.machine_code.analyses.reuse import LOADED, SEVERAL, Access
 from keet.analysis.machine_code.flow.control_flow import Loop, reached
-from keet.analysis.machine_code.flow.program import SassProgram
-from keet.analysis.machine_code.flow.values import Kind, SsaValue
+from keet.analysis.machine_code.flow.program import Kind, SassProgram, SsaValue
 from keet.analysis.machine_code.instructions.opcodes import (
     GLOBAL_ATOMICS,
     GLOBAL_LOADS,
@@ -37,6 +35,7 @@ from keet.analysis.machine_code.instructions.opcodes import (
     words,
 )
 from keet.analysis.machine_code.polynomials.polynomial import add
+from keet.analysis.parameters import MAJORITY, NOTABLE_PART
 
 Reason = Literal[
     "store", "branch", "volatile", "atomic", "barrier", "registers", "address", "unknown"

@@ -9,32 +9,30 @@ from __future__ import annotations
 
 from keet.analysis.machine_code.flow.control_flow import Loop
 from keet.analysis.machine_code.flow.program import (
+    Kind,
     SassProgram,
+    SsaValue,
     is_ragged,
     live_inputs,
     paths_not_taken,
     trips_of,
 )
-from keet.analysis.machine_code.flow.values import Kind, SsaValue
-from keet.analysis.machine_code.instructions.instruction import Instruction
+from keet.analysis.machine_code.instructions.instruction import Instruction, Operand
 from keet.analysis.machine_code.instructions.opcodes import IMPURE, STACK, Role
-from keet.analysis.machine_code.instructions.operands import Operand
 from keet.analysis.machine_code.polynomials.opcode_rules import REBUILD, result_of, signed
 from keet.analysis.machine_code.polynomials.polynomial import (
     ZERO,
+    EvaluationContext,
+    LaunchShape,
     Polynomial,
     Range,
     Symbol,
+    Symbols,
     add,
     multiply,
     number,
     of_symbol,
     scale,
-)
-from keet.analysis.machine_code.polynomials.symbols import (
-    EvaluationContext,
-    LaunchShape,
-    Symbols,
     simplified,
 )
 

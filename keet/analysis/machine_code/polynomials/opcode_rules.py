@@ -12,15 +12,16 @@ from keet.analysis.machine_code.instructions.instruction import Instruction, is_
 from keet.analysis.machine_code.polynomials.polynomial import (
     WORD,
     ZERO,
+    EvaluationContext,
     Polynomial,
     Range,
     Symbol,
+    Symbols,
     add,
     number,
     range_of,
     scale,
 )
-from keet.analysis.machine_code.polynomials.symbols import EvaluationContext, Symbols
 
 # --- rules by opcode (without the U of uniform ones)
 

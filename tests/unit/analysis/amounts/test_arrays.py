@@ -10,7 +10,7 @@ from keet.analysis.amounts.accesses import MemoryAccess, line_accesses, memory_a
 from keet.analysis.amounts.arrays import ArrayUse, _dram_bytes, arrays
 from keet.analysis.launch_view import LaunchView
 from keet.documents.amounts import ArrayDocument, LineAccessDocument
-from keet.profile.names import file_name
+from keet.profile.launch import file_name
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up
 from tests.unit.analysis.real_launches import SAMPLES, changed, launch_of, profile_of

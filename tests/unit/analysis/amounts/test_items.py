@@ -3,9 +3,8 @@
 import pytest
 
 from evals.public_reports import MANUALLY_READ, NOT_FOUND
-from keet.analysis.amounts.bounds import bounds
 from keet.analysis.amounts.items import item_of, per_item
-from keet.analysis.amounts.resources import resources
+from keet.analysis.amounts.resources import bounds, resources
 from keet.analysis.launch_view import LaunchView
 from keet.documents.amounts import ResourcesDocument
 from keet.report import read_profile

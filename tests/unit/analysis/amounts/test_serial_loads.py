@@ -5,13 +5,13 @@ from functools import cache
 
 import pytest
 
+from keet.analysis.amounts.accesses import serial_loads
 from keet.analysis.amounts.phases import phases
-from keet.analysis.amounts.serial_loads import serial_loads
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.machine_code.analyses.serial_loads import SerialLoads
 from keet.analysis.machine_code.flow.program import SassProgram
 from keet.analysis.machine_code.launch_code import MachineCode
-from keet.analysis.machine_code.polynomials.symbols import launch_shape
+from keet.analysis.machine_code.polynomials.polynomial import launch_shape
 from keet.documents.amounts import PhasesDocument, SerialLoadsDocument
 from tests.rows import each_row
 from tests.unit.analysis.real_launches import program_launch, side_of

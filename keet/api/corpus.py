@@ -1,24 +1,44 @@
-"""The function `keet.batch` and its result."""
+"""The function `keet.batch` and its result.
+
+The function `keet.insights` and its result.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-from keet.api.inputs import StrPath, positive
-from keet.api.result import WIDTH, ApiResult, data_frame
+from keet.api.result import (
+    WIDTH,
+    ApiResult,
+    Kernel,
+    PageResult,
+    StrPath,
+    chosen_table,
+    compiled,
+    data_frame,
+    positive,
+)
 from keet.corpus.batch.run import BatchOptions, BatchOutcome, run_batch
+from keet.corpus.insights.search import find_insights
+from keet.corpus.store.reader import Store, open_store
 from keet.documents.document import Document, computed, live
+from keet.documents.insights import InsightDocument, InsightsDocument
 from keet.documents.shared_types import KEET, Producer
 from keet.errors import UsageError
 from keet.formatting import count_noun
+from keet.pages.blocks import Page, Reader
+from keet.pages.insights import insights_page
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from keet.corpus.batch.stored_files import Failure
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def batch(  # noqa: PLR0913 - the options of the command
@@ -117,7 +137,7 @@ class BatchResult(ApiResult, Document):
         return self
 
     def to_text(self, width: int = WIDTH) -> str:  # noqa: ARG002 - lines are not wrapped
-        from keet.corpus.batch.summary import summary_text
+        from keet.corpus.batch.run import summary_text
 
         outcome = self.outcome
         counts = summary_text(outcome.progress, outcome.unchanged, outcome.found)
@@ -127,3 +147,108 @@ class BatchResult(ApiResult, Document):
     def to_pandas(self) -> pd.DataFrame:
         """One row per file that failed, with the reason. `keet.open_store` has all files."""
         return data_frame(self.failures, ("path", "reason"))
+
+
+INSIGHT_COLUMNS = ("insight", "kind", "kernel", "device", "title", "text")
+FACT_COLUMNS = ("insight", "id", "label", "value", "unit", "column", "path", "launch_id")
+POINT_COLUMNS = (
+    "insight", "kernel", "device", "knob", "value", "time_us", "cost", "work_unit", "tied",
+    "limiter", "reached_pct", "path", "launch_id",
+)  # fmt: skip
+
+
+def insights(
+    store: StrPath | Store, *, kernel: Kernel | None = None, top: int | None = None
+) -> InsightsResult:
+    """What the profiles of a store show together, sweeps, kernels with the same finding, changes
+    over time and outliers: `keet insights` without a model.
+
+    >>> import keet
+    >>> sample = "kernels_samples/"
+    >>> made = keet.batch([sample + "matrix_flip", sample + "blend_frames"], "two_samples")
+    >>> keet.insights(made.store).insights[0].title
+    '2 kernels, 86% of the time on NVIDIA H200: uncoalesced global access'
+
+    Args:
+        store: the folder of a store, or a store of `keet.open_store`.
+        kernel: only kernels whose name matches this regular expression.
+        top: at most this many insights of each kind; by default all of them.
+    """
+    pattern = None if kernel is None else compiled(kernel)
+    top = None if top is None else positive(top, "top")
+    opened = nullcontext(store) if isinstance(store, Store) else open_store(store)
+    with opened as source, source.explaining_damage():
+        document = find_insights(source, pattern, top)
+    if pattern is not None and not document.launches:
+        raise UsageError(
+            f"kernel {pattern.pattern!r} matches no launch; see: keet top {document.store}"
+        )
+    name = document.store if isinstance(store, Store) else str(store)
+    return InsightsResult(**{**vars(document), "store": name})
+
+
+class InsightsResult(PageResult, InsightsDocument):
+    """Insights of a store. `print(result)` prints what `keet insights` prints.
+
+    >>> import keet
+    >>> made = keet.batch("kernels_samples/matrix_flip", "one_sample")
+    >>> keet.insights(made.store)
+    <InsightsResult one_sample: 2 files, 2 launches, 0 insights>
+    """
+
+    def __repr__(self) -> str:
+        counts = {"file": self.files, "launch": self.launches, "insight": len(self.insights)}
+        told = ", ".join(count_noun(count, noun) for noun, count in counts.items())
+        return f"<InsightsResult {self.store}: {told}>"
+
+    def _page(self, reader: Reader) -> Page:
+        return insights_page(self, reader)
+
+    def to_svg(self) -> str:
+        """The charts of `keet insights --format svg`."""
+        from keet.formats.svg.insights import insights_svg
+
+        return insights_svg(self)
+
+    def to_pandas(self, table: Literal["insights", "facts", "points"] = "insights") -> pd.DataFrame:
+        """One row per insight, per number in their texts, or per point of a sweep."""
+        facts = (
+            (
+                insight.id,
+                key,
+                fact.label,
+                fact.value,
+                fact.unit,
+                fact.metric,
+                fact.path,
+                fact.launch,
+            )
+            for insight in self.insights
+            for key, fact in insight.facts.items()
+        )
+        tables = {
+            "insights": lambda: data_frame(map(_row, self.insights), INSIGHT_COLUMNS),
+            "facts": lambda: data_frame(facts, FACT_COLUMNS),
+            "points": lambda: data_frame(self._points(), POINT_COLUMNS),
+        }
+        return chosen_table(table, tables)
+
+    def _points(self) -> Iterator[tuple[object, ...]]:
+        for insight in self.insights:
+            if (sweep := insight.sweep) is None:
+                continue
+            for point in sweep.points:
+                yield (
+                    *(insight.id, sweep.kernel, sweep.device, sweep.knob, point.value),
+                    *(point.time_us, point.cost, sweep.work_unit, point.tied),
+                    *(point.limiter, point.reached_pct, point.path, point.launch),
+                )
+
+
+def _row(insight: InsightDocument) -> tuple[object, ...]:
+    """A cluster is of several kernels: it has none."""
+    subject = insight.sweep or insight.outliers or insight.change
+    device = subject.device if subject else insight.cluster.device if insight.cluster else None
+    text = " ".join(insight.text)
+    named = (insight.id, insight.kind, subject.kernel if subject else None, device)
+    return (*named, insight.title, text)

@@ -1,1 +1,0 @@
-"""What kind of kernel a launch runs: library, algorithm, language, instructions."""
