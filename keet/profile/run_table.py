@@ -9,7 +9,6 @@ Builds a run table from launches with start and end times.
 from __future__ import annotations
 
 import math
-import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -323,6 +322,8 @@ def table_of(
 def _kernel(
     ordered: Sequence[Record], numbers: Sequence[int], parts: BusyParts, *, single: bool
 ) -> KernelRun:
+    from statistics import median  # takes 10 ms, and few programs are looked at with a run table
+
     times = [ordered[n].end - ordered[n].start for n in numbers]
     one = ordered[numbers[0]]
     return KernelRun(
@@ -335,7 +336,7 @@ def _kernel(
         sum(parts.busy[n] for n in numbers),
         sum(parts.overlapped[n] for n in numbers),
         float(min(times)),
-        float(statistics.median(times)),
+        float(median(times)),
         float(max(times)),
         numbers[0],
         () if single else _counted(times),
@@ -351,7 +352,7 @@ def _counted(times: Iterable[int]) -> tuple[tuple[int, int], ...]:
     steps: dict[int, list[int]] = defaultdict(list)
     for time in times:
         steps[round(_PER_OCTAVE * math.log2(max(time, 1)))].append(time)
-    return tuple((round(statistics.fmean(some)), len(some)) for _, some in sorted(steps.items()))
+    return tuple((round(sum(some) / len(some)), len(some)) for _, some in sorted(steps.items()))
 
 
 class BusyParts(NamedTuple):
