@@ -413,4 +413,4 @@ class Destination:
             return
         # Files and pipes get no trailing spaces.
         width = terminal.terminal_width(self._stdout if self._path is None else io.StringIO())
-        self.write_pieces(terminal.plain_lines(make(terminal.reader(width)).blocks, width))
+        self.write_pieces(terminal.plain_page(make, width))

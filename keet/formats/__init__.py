@@ -23,4 +23,4 @@ def page_text(make: Callable[[Reader], Page], form: Format, width: int = 120) ->
         return html.html_page(make(html.reader()))
     from keet.formats import terminal
 
-    return terminal.terminal_text(make(terminal.reader(width)).blocks, width)
+    return "".join(terminal.plain_page(make, width)) or "\n"

@@ -92,15 +92,55 @@ def _has_rich() -> bool:
     return True
 
 
-def reader(width: int) -> Reader:
-    """Where rich is missing: that of Markdown, whose text takes the place of the terminal's."""
-    if _has_rich():
-        return Reader(
-            "terminal", width, lines=lambda page: sum(1 for _ in plain_lines(page, width))
-        )
-    from keet.formats import markdown
+class PlainText:
+    """The lines that a terminal of that width would show, without colour and trailing blanks, for
+    files and pipes. Each block is laid out once, however often a page asks how many lines it has.
+    """
 
-    return markdown.reader()
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._laid_out: dict[int, tuple[Block, list[str]]] = {}
+        """By the id of the block, which lives as long as its lines."""
+
+    def reader(self) -> Reader:
+        """Where rich is missing: that of Markdown, whose text takes the place of the terminal's."""
+        if _has_rich():
+            return Reader(
+                "terminal",
+                self._width,
+                lines=lambda page: sum(len(self._lines_of(block)) for block in page),
+            )
+        from keet.formats import markdown
+
+        return markdown.reader()
+
+    def lines(self, page: Iterable[Block]) -> Iterator[str]:
+        if not _has_rich():
+            from keet.formats.markdown import markdown
+
+            yield from markdown([*page]).splitlines(keepends=True)
+            return
+        for block in page:
+            yield from self._lines_of(block)
+
+    def _lines_of(self, block: Block) -> list[str]:
+        if id(block) not in self._laid_out:
+            console = _plain_console(self._width)
+            lines = (
+                line for part in _parts([block], self._width) for line in _plain(part, console)
+            )
+            self._laid_out[id(block)] = block, [f"{one_line(line).rstrip()}\n" for line in lines]
+        return self._laid_out[id(block)][1]
+
+
+def reader(width: int) -> Reader:
+    return PlainText(width).reader()
+
+
+def plain_page(make: Callable[[Reader], Page], width: int) -> Iterator[str]:
+    """The lines of a page for a file or pipe."""
+    text = PlainText(width)
+    return text.lines(make(text.reader()).blocks)
 
 
 def print_page(make: Callable[[Reader], Page], file: TextIO) -> None:
@@ -108,9 +148,10 @@ def print_page(make: Callable[[Reader], Page], file: TextIO) -> None:
     stream = terminal_stream(file)
     is_dumb = os.environ.get("TERM", "").lower() in ("dumb", "unknown")
     width = 80 if is_dumb else terminal_width(stream)
-    page = make(reader(width)._replace(has_links=_has_links(stream)))
+    text = PlainText(width)
+    page = make(text.reader()._replace(has_links=_has_links(stream)))
     if not _has_rich():
-        stream.writelines(plain_lines(page.blocks, width))
+        stream.writelines(text.lines(page.blocks))
         return
     from rich.console import Group
 
@@ -118,20 +159,6 @@ def print_page(make: Callable[[Reader], Page], file: TextIO) -> None:
     for part in _parts(page.blocks, width):
         console.print(Group(part), crop=False)  # a text alone would lose `no_wrap`
     stream.flush()
-
-
-def plain_lines(page: Sequence[Block], width: int) -> Iterator[str]:
-    """The lines that a terminal of that width would show, without colour and trailing blanks, for
-    files and pipes."""
-    if not _has_rich():
-        from keet.formats.markdown import markdown
-
-        yield from markdown(page).splitlines(keepends=True)
-        return
-    console = _plain_console(width)
-    for part in _parts(page, width):
-        for line in _plain(part, console):
-            yield f"{one_line(line).rstrip()}\n"
 
 
 def _plain(part: RenderableType, console: Console) -> Iterator[str]:
@@ -160,8 +187,8 @@ def _plain(part: RenderableType, console: Console) -> Iterator[str]:
 
 
 def terminal_text(page: Sequence[Block], width: int) -> str:
-    """The lines of `plain_lines` as one text."""
-    return "".join(plain_lines(page, width)) or "\n"
+    """The lines of blocks as one text."""
+    return "".join(PlainText(width).lines(page)) or "\n"
 
 
 def _console(width: int, **options: Any) -> Console:
