@@ -12,6 +12,7 @@ from keet.cli.arguments import (
     add_run_table,
     add_source,
     check_output,
+    option,
     writing,
 )
 from keet.files import STDIN
@@ -30,11 +31,10 @@ def configure(parser: ArgumentParser) -> None:
     add_report(parser)
     add_source(parser)
     add_run_table(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="output file; - is stdout; compressed if the name ends in .zst (default: the name of "
+    option(
+        parser,
+        "-o, --output FILE",
+        "output file; - is stdout; compressed if the name ends in .zst (default: the name of "
         "REPORT with .keet.json, in the current folder; stdout if REPORT is -)",
     )
 

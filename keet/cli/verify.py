@@ -24,6 +24,7 @@ from keet.cli.arguments import (
     add_run_table,
     add_selection,
     exiting_with,
+    option,
     report_path,
     selected_launches,
 )
@@ -61,13 +62,12 @@ def configure(parser: ArgumentParser) -> None:
         "and a file with a text, or the text itself in quotes; - reads one of them from standard "
         "input",
     )
-    parser.add_argument(
-        "--report",
+    option(
+        parser,
+        "--report REPORT",
+        "the report as an option: keet verify TEXT --report REPORT",
         type=report_path,
-        action="append",
         default=[],
-        metavar="REPORT",
-        help="the report as an option: keet verify TEXT --report REPORT",
     )
     add_run_table(parser)
     add_selection(parser)
