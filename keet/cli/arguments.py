@@ -34,13 +34,11 @@ DATA_FORMATS = ("json", "csv", "parquet")
 
 def option(parser: ArgumentParser | _ArgumentGroup, shown: str, about: str, **how: Any) -> None:
     """Adds an option, written as help shows it: `-o, --output FILE`. Without a value and `choices`,
-    it is a flag; with the default `[]`, it can be given several times. `how`: as for
-    `add_argument`."""
+    it is a flag. `how`: as for `add_argument`."""
     words = shown.replace(",", "").split()
     names = [word for word in words if word.startswith("-")]
     if len(names) < len(words):
         how["metavar"] = words[-1]
-        how |= {"action": "append"} if how.get("default") == [] else {}
     elif not how.keys() & {"action", "choices"}:
         how["action"] = "store_true"
     parser.add_argument(*names, help=about, **how)

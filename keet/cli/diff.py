@@ -91,6 +91,7 @@ def _add_sides(parser: ArgumentParser) -> None:
             parser,
             f"--{side}-run REPORT",
             f"another report or folder of {side.upper()}, to measure the noise (repeatable)",
+            action="append",
             default=[],
         )
 
@@ -123,6 +124,7 @@ def _add_gate(parser: ArgumentParser) -> None:
         "--metric NAME",
         "gate this metric instead of the time (repeatable; the time is duration); NAME:higher "
         "or NAME:lower says which is better",
+        action="append",
         default=[],
     )
 

@@ -83,6 +83,7 @@ def _add_program(parser: ArgumentParser) -> None:
         "--compare FILE[:TYPE]",
         "an output that must stay as in the first run; - is stdout; TYPE: text (default), "
         "float32, float64, bytes",
+        action="append",
         default=[],
     )
     add(
@@ -106,9 +107,12 @@ def _add_program(parser: ArgumentParser) -> None:
     add(
         "--check-files PATTERN",
         "files that only the check needs, as expected results: not there during build and run",
+        action="append",
         default=[],
     )
-    add("--exclude PATTERN", "files that are not copied (always: .git)", default=[])
+    add(
+        "--exclude PATTERN", "files that are not copied (always: .git)", action="append", default=[]
+    )
 
 
 def _add_goal(parser: ArgumentParser) -> None:

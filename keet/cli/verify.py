@@ -67,6 +67,7 @@ def configure(parser: ArgumentParser) -> None:
         "--report REPORT",
         "the report as an option: keet verify TEXT --report REPORT",
         type=report_path,
+        action="append",
         default=[],
     )
     add_run_table(parser)
