@@ -282,8 +282,5 @@ def looks_like_report(path: Path) -> bool:
 
 def _is_text_report(head: bytes) -> bool:
     head = head.removeprefix(b"\xef\xbb\xbf")
-    if _SNAPSHOT.match(head):
-        return True
-    if _TABLE_HEADER.search(head) is not None:
-        return True
-    return b"\n    ------" in head and _PRINTED_LAUNCH.search(head) is not None
+    has_printed = b"\n    ------" in head and _PRINTED_LAUNCH.search(head)
+    return bool(_SNAPSHOT.match(head) or _TABLE_HEADER.search(head) or has_printed)

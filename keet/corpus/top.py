@@ -442,8 +442,8 @@ def _opportunity(
     lead = min(affected, key=lambda m: (-(m.time_us or -1), m.kernel, m.limiter or ""))
     grid, block = leader.shape
     saved_us = None if leader.saved_us is None else _rounded(max(0.0, leader.saved_us))
-    return OpportunityDocument(
-        rank=leader.rank,
+    return OpportunityDocument.taken_from(
+        leader,
         kernel=lead.kernel,
         kernels=len({member.kernel for member in members}),
         grid=grid,
@@ -451,23 +451,18 @@ def _opportunity(
         device=gpu.device,
         compute_capability=gpu.compute_capability,
         sm_count=gpu.sm_count,
-        launches=leader.launches,
         untimed=leader.launches - leader.timed,
         time_us=_rounded(leader.time_us),
         share=_share(_rounded(leader.time_us), gpu.total_us),
         limiter=lead.limiter,
-        finding=leader.finding,
         finding_launches=leader.finding_launches if leader.finding else 0,
         forecast=_gain(leader),
         saved_us=saved_us,
         saved_share=_share(saved_us, gpu.total_us),
-        not_judged=leader.not_judged,
         path=path,
         launch=shown.id,
         gone=is_gone(path),
         basis=gpu.basis,
-        run_launches=leader.run_launches,
-        replay_gaps=leader.replay_gaps,
         saved_of_us=_rounded(leader.forecast_of_us),
         unknown_us=_rounded(leader.unknown_us),
         unlike_us=_rounded(leader.unlike_us),

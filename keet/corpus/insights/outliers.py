@@ -20,7 +20,6 @@ from keet.corpus.insights.points import (
     InsightSource,
     Point,
     joined,
-    literals,
     numbered,
     point_at,
     spoken,
@@ -28,6 +27,7 @@ from keet.corpus.insights.points import (
 )
 from keet.corpus.insights.series import Capture, alike
 from keet.corpus.insights.sweeps import limiters
+from keet.corpus.store.reader import literal
 from keet.documents.insights import (
     ChangeDocument,
     DatedDocument,
@@ -118,38 +118,25 @@ def _insight(store: InsightSource, group: Sequence[_SlowLaunch]) -> InsightDocum
     usual = _median_launch(store, first)
     points = [point_at(store, slow.sha256, slow.launch) for slow in group[:_SHOWN]]
     entries = [
-        OutlierDocument(
-            path=point.path,
-            launch=point.launch,
+        OutlierDocument.taken_from(
+            point,
             time_us=point.duration_us,
             times=point.duration_us / first.median_us,
             moved=moved_between(usual, point),
         )
         for point in points
     ]
-    outliers = OutliersDocument(
-        kernel=first.kernel,
-        device=first.device,
-        grid=first.grid,
-        block=first.block,
-        peers=first.peers,
-        median_us=first.median_us,
-        spread_pct=100 * first.sd,
-        launches=entries,
-        found=len(group),
+    outliers = OutliersDocument.taken_from(
+        first, spread_pct=100 * first.sd, launches=entries, found=len(group)
     )
-    book = FactBook(numbered(points) | {"usual": usual})
-    return _told(outliers, usual, points, book)
+    return _told(outliers, usual, points)
 
 
 def _median_launch(store: InsightSource, slow: _SlowLaunch) -> Point:
-    def literal(text: str | None) -> str:
-        return "NULL" if text is None else literals([text])
-
     table = store.query(
         "SELECT launch_id FROM launches WHERE report_sha256 = "
-        f"{literals([slow.sha256])} AND duration_us > 0 "
-        f"AND kernel_full = {literals([slow.kernel_full])} "
+        f"{literal(slow.sha256)} AND duration_us > 0 "
+        f"AND kernel_full = {literal(slow.kernel_full)} "
         f"AND grid IS NOT DISTINCT FROM {literal(slow.grid)} "
         f"AND block IS NOT DISTINCT FROM {literal(slow.block)} "
         f"ORDER BY abs(ln(duration_us) - ln({slow.median_us!r})), launch_id LIMIT 1"
@@ -160,10 +147,8 @@ def _median_launch(store: InsightSource, slow: _SlowLaunch) -> Point:
 # --- words
 
 
-def _told(
-    outliers: OutliersDocument, usual: Point, points: Sequence[Point], book: FactBook
-) -> InsightDocument:
-    longest = points[0]
+def _told(outliers: OutliersDocument, usual: Point, points: Sequence[Point]) -> InsightDocument:
+    book, longest = FactBook(numbered(points) | {"usual": usual}), points[0]
     peers = book.computed("launches of this kernel and shape", outliers.peers, "")
     time = book.time(longest)
     median = book.computed("median time of the peers", outliers.median_us, "us")
@@ -338,12 +323,8 @@ def change_insight(store: InsightSource, changed: ChangedHistory) -> InsightDocu
 
 
 def _dated(point: Point) -> DatedDocument:
-    return DatedDocument(
-        path=point.path,
-        launch=point.launch,
-        created=point.created.isoformat(sep=" ") if point.created else "",
-        time_us=point.duration_us,
-    )
+    created = point.created.isoformat(sep=" ") if point.created else ""
+    return DatedDocument.taken_from(point, created=created, time_us=point.duration_us)
 
 
 def _limiter(change: ChangeDocument) -> Sentence:

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from keet.analysis.hardware.ceilings import spoken_unit
 from keet.catalog import metrics
-from keet.corpus.store.reader import UNKNOWN_GPU, QueryResult
+from keet.corpus.store.reader import UNKNOWN_GPU, QueryResult, literal
 from keet.corpus.store.schema import METRICS
 from keet.documents.insights import Fact, InsightDocument, MovedDocument
 from keet.evidence import Evidence, Reference, Sentence, slug_of
@@ -196,7 +196,7 @@ def function_of(kernel_full: str) -> str:
     return family_of(kernel_full.replace("(anonymous namespace)::", "")).name.partition("(")[0]
 
 
-Shape = tuple[int | None, int | None, int | None]
+Shape = tuple[int | None, ...]
 
 _TEXTS = (
     *("report_sha256", "path", "kernel", "kernel_full", "device", "grid", "block"),
@@ -296,8 +296,8 @@ def read_points(store: InsightSource, kernels: Iterable[str]) -> list[Point]:
 
 
 def literals(texts: Iterable[str]) -> str:
-    """SQL literals, escaped: names in a store may contain any character."""
-    return ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
+    """A list in SQL."""
+    return ", ".join(map(literal, texts))
 
 
 def with_metrics(store: InsightSource, points: Iterable[Point]) -> list[Point]:
@@ -348,7 +348,6 @@ def _looked_up(
 
 def _point(cells: Mapping[str, Any], metrics: Sequence[str], known: dict[Any, Any]) -> Point:
     """`known`: texts of other points, to keep equal texts in memory once."""
-    axes = [cells[name] for name in _AXES]
     naming = naming_of(cells["path"] or "", cells["process"], cells["command"])
     control = capture_control(cells["control"])
     return Point(
@@ -357,8 +356,8 @@ def _point(cells: Mapping[str, Any], metrics: Sequence[str], known: dict[Any, An
         alike=int(cells["alike"]),
         created=cells["created"],
         duration_us=float(cells["duration_us"]),
-        grid=(axes[0], axes[1], axes[2]),
-        block=(axes[3], axes[4], axes[5]),
+        grid=tuple(cells[name] for name in _AXES[:3]),
+        block=tuple(cells[name] for name in _AXES[3:]),
         naming=known.setdefault(naming, naming),
         control=known.setdefault(control, control),
         metrics=_numbers(cells, [*metrics, "reached_pct"]),
@@ -452,10 +451,7 @@ def extent_of(store: InsightSource, kernel: re.Pattern[str] | None) -> StoreExte
     return StoreExtent(files, launches, tuple(devices or ()), *counts)
 
 
-_OWN = {
-    "duration_us": ("Duration", "us"),
-    "reached_pct": ("Share of peak", "%"),
-}
+_OWN = {"duration_us": ("Duration", "us"), "reached_pct": ("Share of peak", "%")}
 _WHOLE = "set"
 """In ids of facts that belong to no single point."""
 
@@ -475,10 +471,9 @@ class FactBook:
     ) -> InsightDocument:
         """With these facts. `about`: one part of the document, whose name is the kind."""
         (kind,) = about
-        parts: dict[str, Any] = dict.fromkeys(("sweep", "cluster", "outliers", "change"))
-        texts: dict[str, Any] = {"kind": kind, "title": title, "text": list(text), "adds": adds}
-        others = {**texts, **parts, **about}
-        return InsightDocument(id="", facts=dict(self._facts), written=None, **others)
+        parts = {**dict.fromkeys(("sweep", "cluster", "outliers", "change")), **about}
+        known = {"facts": dict(self._facts), "written": None, **parts}
+        return InsightDocument(id="", kind=kind, title=title, text=list(text), adds=adds, **known)
 
     def cell(self, point: Point, column: str) -> Fact | None:
         """A cell of the store; None if it is empty."""

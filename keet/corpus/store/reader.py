@@ -396,7 +396,7 @@ def launches_by_gpu(store: Store) -> str:
         return "launches"
     cases = []
     for gpu, label in labels.items():
-        pairs = zip(StoredGpu._fields, map(_literal, gpu))
+        pairs = zip(StoredGpu._fields, map(literal, gpu))
         is_gpu = " AND ".join(f"{column} IS NOT DISTINCT FROM {cell}" for column, cell in pairs)
         cases.append(f"WHEN {is_gpu} THEN {quoted(label)}")
     return f"(SELECT * REPLACE (CASE {' '.join(cases)} END AS device) FROM launches)"
@@ -418,7 +418,8 @@ def gpu_labels(gpus: Sequence[StoredGpu]) -> dict[StoredGpu, str]:
     return labels
 
 
-def _literal(cell: str | int | None) -> str:
+def literal(cell: str | int | None) -> str:
+    """As SQL, escaped: names in a store may contain any character."""
     return "NULL" if cell is None else quoted(cell) if isinstance(cell, str) else str(cell)
 
 
