@@ -323,19 +323,13 @@ def _open(path: Path, *, files_only: bool = False) -> Store:
         raise UsageError(_not_a_store(path)) from None
     parts = part_folders(folder)
     try:
-        if not files_only:
-            _check_visible(folder, parts, version)
+        if not files_only and (damaged := visibly_damaged(parts, version.number)):
+            raise _damaged(folder, damaged)
         return Store(folder, parts, version, files_only=files_only)
     except DamagedReport:
         if part_folders(folder) == parts:
             raise
         return _open(path, files_only=files_only)  # a batch has set a part aside in the meantime
-
-
-def _check_visible(folder: Path, parts: Sequence[Path], version: StoreVersion) -> None:
-    damaged = visibly_damaged(parts, version.number)
-    if damaged is not None:
-        raise _damaged(folder, damaged)
 
 
 def _not_a_store(path: Path) -> str:
