@@ -29,9 +29,7 @@ def names(*places: Path, out: Path | None = None) -> list[str]:
     return [file.relative for file in find_reports(places, out or Path("no-store")).reports]
 
 
-def test_order_is_by_name_and_depth_and_paths_are_absolute(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_order_is_by_name_and_depth_and_paths_are_absolute(tree: Path, monkeypatch) -> None:
     assert names(tree) == ["a.NCU-REP", "b.ncu-rep", "sub/c.ncu-repz", "sub/d.keet.json"]
     monkeypatch.chdir(tree)
     found = find_reports([Path("sub")], Path("no-store")).reports

@@ -101,9 +101,7 @@ class Clock:
 
 
 @pytest.mark.slow
-def test_a_file_over_the_time_limit_does_not_affect_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording
-) -> None:
+def test_a_file_over_the_time_limit_does_not_affect_others(tmp_path, monkeypatch, wording) -> None:
     """The clock jumps when the only worker has begun the file that hangs. The file before it is
     answered first: an answer after the jump would restart the limit, and the test would hang."""
     made = tasks(tmp_path, "fine", "hang", "fine")
@@ -135,9 +133,7 @@ def test_a_file_is_retried_after_a_crash(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_unreadable_answers_and_workers_that_do_not_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording
-) -> None:
+def test_unreadable_answers_and_workers_that_do_not_start(tmp_path, monkeypatch, wording) -> None:
     """The first do not stop the batch, the second end it."""
     with Pool(fake_analyses.of_another_version, 1) as pool:
         found = answers(pool, tasks(tmp_path, "fine"))
@@ -241,9 +237,7 @@ def check_rows(out: Path, *reports: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("held", [1, 3, 100])
-def test_rows_are_the_same_however_many_fit_into_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
-) -> None:
+def test_rows_are_the_same_however_many_fit_into_memory(tmp_path, monkeypatch, held: int) -> None:
     """A report that fails leaves none."""
     monkeypatch.setattr(part_writer, "MOST_HELD", held)
     tree, out = in_folder(tmp_path / "tree", "a", "damaged", "bb", "cc"), tmp_path / "out"
@@ -268,9 +262,7 @@ def test_equal_reports_are_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_between_two_slices_costs_a_retry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_dies_between_two_slices_costs_a_retry(tmp_path: Path, monkeypatch) -> None:
     """Slices of an earlier attempt are dropped, also where the next one has fewer."""
     monkeypatch.setattr(part_writer, "MOST_HELD", 1)
     for number, analyse in enumerate((sliced, fake_analyses.sliced_at_first)):

@@ -140,9 +140,7 @@ COMMANDS = (("query", "FROM {}"), ("top",), ("insights",))
 
 @pytest.mark.slow
 @each_row(("number", "kind"), enumerate(ALL))
-def test_a_damaged_table(
-    number: int, kind: str, base: Path, tmp_path_factory: pytest.TempPathFactory, keet: Keet
-) -> None:
+def test_a_damaged_table(number: int, kind: str, base: Path, tmp_path_factory, keet) -> None:
     """Each kind of damage in one of the tables, as one of the commands sees it. Without checksums,
     as older versions of keet wrote parts, a batch reads the parts once."""
     out = Path(shutil.copytree(base, tmp_path_factory.mktemp("damaged") / "out"))
@@ -246,9 +244,7 @@ def test_a_damaged_store_file_is_written_again(out: Path, whole: list[Any]) -> N
     assert everything(out) == whole
 
 
-def test_other_files_in_a_store_are_not_parts(
-    out: Path, whole: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_files_in_a_store_are_not_parts(out: Path, whole: list[Any], monkeypatch) -> None:
     """Nor are parts that are set aside while a store is opened."""
     part = part_folders(out)[0]
     (part.parent / "README").touch()
@@ -301,9 +297,7 @@ def test_reports_of_other_folders_are_not_forgotten(
 
 
 @pytest.mark.slow
-def test_a_moved_file_whose_rows_were_damaged(
-    out: Path, tree: Path, tmp_path: Path, batch: Keet
-) -> None:
+def test_a_moved_file_whose_rows_were_damaged(out: Path, tree: Path, tmp_path, batch: Keet) -> None:
     """Its record is in another part than its rows."""
     out, tree = tmp_path / "new", Path(shutil.copytree(tree, tmp_path / "tree"))
     batch(tree, "-o", out)
@@ -327,9 +321,7 @@ def test_the_order_of_records_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_batches_set_the_same_part_aside(
-    out: Path, base: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_batches_set_the_same_part_aside(out: Path, base: Path, monkeypatch) -> None:
     part = part_folders(out)[0]
     (part / "account.parquet").unlink()
     found = damaged_parts(part_folders(out), SCHEMA_VERSION)
@@ -373,9 +365,7 @@ def check_changed(out: Path, result: Result) -> None:
     assert result.err.startswith(said)
 
 
-def test_values_that_keet_never_writes(
-    out: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_that_keet_never_writes(out: Path, keet: Keet, monkeypatch) -> None:
     """A flipped bit of a page makes them NULL; here, every value of every result is."""
     _put(_flipped)(part_folders(out)[0] / "launches.parquet")
     nothing = lambda stream: iter([(None,) * len(stream.columns)])  # noqa: E731

@@ -39,13 +39,7 @@ from keet.corpus.store.views import views_of
 from keet.errors import DamagedReport, UnsupportedVersion, UsageError
 from tests.conftest import REPORTS
 from tests.rows import each_row
-from tests.unit.corpus.store_rows import (
-    asked,
-    launch_row,
-    record,
-    report,
-    resume_state,
-)
+from tests.unit.corpus.store_rows import asked, launch_row, record, report, resume_state
 
 SHA = "a" * 64
 
@@ -315,9 +309,7 @@ def test_a_part_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_parts_of_another_version_have_other_columns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_of_another_version_have_other_columns(tmp_path: Path, monkeypatch) -> None:
     """An older keet knew fewer metrics: NULL there, and no row in `metrics`."""
     gone = METRICS[-1].id
     with monkeypatch.context() as patch:

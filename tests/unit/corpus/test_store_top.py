@@ -16,12 +16,7 @@ from keet.corpus.store.part_writer import write_part
 from keet.corpus.store.reader import open_store
 from keet.corpus.top import Selection, find_top
 from keet.documents.finding import Forecast
-from keet.documents.top import (
-    GapExampleDocument,
-    GpuDocument,
-    OpportunityDocument,
-    TopDocument,
-)
+from keet.documents.top import GapExampleDocument, GpuDocument, OpportunityDocument, TopDocument
 from keet.errors import UsageError
 from keet.explanation.headline import DEBUG_BUILD_TEXT
 from keet.formats import page_text

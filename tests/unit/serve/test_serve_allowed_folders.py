@@ -44,9 +44,7 @@ def test_a_report_is_found_by_its_relative_and_absolute_name(folder: Path) -> No
     assert roots.name_of(real) == "a.ncu-rep"
 
 
-def test_outside_and_missing_files_get_the_same_error(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_outside_and_missing_files_get_the_same_error(folder: Path, monkeypatch) -> None:
     """A file that is there and one that is not can't be told apart."""
     roots = AllowedFolders([folder])
     monkeypatch.chdir(folder)  # the path of a socket has at most 108 characters

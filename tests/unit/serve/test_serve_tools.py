@@ -148,9 +148,7 @@ def test_errors_name_the_report_without_its_folder(served: Path, cache: ReportCa
     assert str(served) not in str(problem.value)
 
 
-def test_a_report_is_read_once_and_again_when_it_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report_is_read_once_and_again_when_it_changed(tmp_path: Path, monkeypatch) -> None:
     report = tmp_path / "r.ncu-rep"
     shutil.copy(REPORTS / "range.ncu-rep", report)
     read: list[Any] = []
@@ -220,9 +218,7 @@ def test_texts_of_a_report_are_shown_with_control_characters_as_escapes(tmp_path
 
 
 @pytest.mark.slow
-def test_line_and_diff_have_the_numbers_of_the_commands(
-    call: Call, keet: Keet, served: Path, cache: ReportCache
-) -> None:
+def test_line_and_diff_have_the_numbers_of_the_commands(call, keet, served: Path, cache) -> None:
     hottest = call("line", report=TOUR, launch=1)
     first = hottest["entries"][0]
     place = f"{Path(first['file']).name}:{first['line']}"
