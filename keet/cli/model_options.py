@@ -1,6 +1,5 @@
-"""Options of the commands that can ask a model.
-
-`keet explain --patch FILE`: write a model's edits as a patch, those not confirmed as another.
+"""Options of the commands that can ask a model, and the files of its edits: `keet explain --patch
+FILE` writes them as a patch, and those not confirmed as another.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ from keet.files import replacing
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
 
-    from keet.agent.model.settings import ModelOptions, ModelSpec
-if TYPE_CHECKING:
     from keet.agent.edits.patches import PatchFile
+    from keet.agent.model.settings import ModelOptions, ModelSpec
     from keet.explanation.explanation_types import Explanation
 
 

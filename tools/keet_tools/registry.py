@@ -1,11 +1,8 @@
-"""The tools that keet's own agent may call: descriptions for a model, and `call_tool`.
+"""The list of tools: name, description, types of argument and result, function.
 
-They are those of `tools`, with names of evidence in their texts. The reports are open already, so
-`report` is a number, and arguments that can have one value only are not offered.
-
-The list of tools: name, description, argument and result types, function.
-
-The MCP server offers all of them, and `list_reports`; keet's own agent those of `registry`.
+The MCP server offers all of them, and `list_reports`. keet's own agent has those with a short
+description, with names of evidence in their texts: the reports are open already, so `report` is a
+number, and arguments that can have one value only are not offered. `call_tool` calls them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What the tools return: types that a client can check, made of those of the JSON documents.
+"""What the tools take and return.
 
-Argument types of the tools. Coding agents read the descriptions, so they are short.
+Results are types that a client can check, made of those of the JSON documents. Coding agents read
+the descriptions of arguments, so they are short.
 """
 
 from __future__ import annotations

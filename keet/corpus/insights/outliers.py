@@ -1,6 +1,5 @@
-"""Finds outliers: launches that take much longer than others of the same kernel, shape and GPU.
-
-Finds changes over time: from some file on, a kernel takes longer or shorter than before.
+"""Finds single launches and single moments: launches that take much longer than others of the same
+kernel, shape and GPU, and files from which on a kernel takes longer or shorter than before.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
-"""Reads points from the store: one launch for each kernel and shape in each file.
+"""What insights are made of: points of the store, the knobs in their names, and the facts of
+texts.
 
-A file that launches a kernel a thousand times gives one point, the median launch: a row of the
-store that a user can look up, not a mean that was never measured.
+A point is one launch for each kernel and shape in each file. A file that launches a kernel a
+thousand times gives one point, the median launch: a row of the store that a user can look up, not a
+mean that was never measured.
 
-The facts of one insight: every number in its texts is recorded here before it is printed.
+A name with a number (`BLOCK_0128.ncu-rep`, `--tile=64`, `gemm<128>`) is a candidate for a knob; it
+is one if it varies in the set and nothing else does. Names that count captures (`run3`) or are not
+parameters (`seed`) are not knobs.
 
-Also helpers for these texts: lists of words, names of limiters, counts.
-
-Finds numbers in names that may be knobs: `BLOCK_0128.ncu-rep`, `--tile=64`, `gemm<128>`.
-
-A name with a number is a candidate; it is a knob if it varies in the set and nothing else does.
-Names that count captures (`run3`) or are not parameters (`seed`) are not knobs.
+Every number in the texts of an insight is recorded in its `FactBook` before it is printed.
 """
 
 from __future__ import annotations

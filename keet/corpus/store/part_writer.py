@@ -1,10 +1,9 @@
-"""Writes parts of a store. A part appears complete or not at all, also with several writers.
+"""Writes Parquet files with duckdb: parts of a store, and the metrics of one report.
 
-`PartQueue` collects finished files and writes them as a part every few seconds, in the background.
-A part contains all rows of its reports. While a report has few slices, they are kept in memory.
-Many slices are written into a temporary folder, and combined when the last one has arrived.
-
-Writes rows as Parquet files with duckdb: the tables of a store, and metrics of one report.
+A part appears complete or not at all, also with several writers. `PartQueue` collects finished
+files and writes them as a part every few seconds, in the background. A part contains all rows of
+its reports. While a report has few slices, they are kept in memory. Many slices are written into a
+temporary folder, and combined when the last one has arrived.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Opens a store and answers SQL queries: `keet.open_store(path)`.
 
-SQL over `launches`: the GPU, the selection by --device and --kernel, the time that counts.
-
-One definition for all commands on a store. A GPU is its name without the maker, its compute
+At the end is the SQL over `launches` that all commands on a store share: the GPU, the selection by
+--device and --kernel, the time that counts. A GPU is its name without the maker, its compute
 capability and its number of SMs: older versions of ncu write `TITAN V` and newer ones `NVIDIA TITAN
 V`, and a MIG slice has the name of the whole GPU.
 """
