@@ -1,7 +1,5 @@
 """Examples of the API's docstrings and of docs/python.md do what they say."""
 
-from __future__ import annotations
-
 import doctest
 import inspect
 import re

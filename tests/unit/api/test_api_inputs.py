@@ -1,7 +1,5 @@
 """Arguments of the API: right ones mean what they say, wrong ones raise one line."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

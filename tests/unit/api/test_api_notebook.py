@@ -1,7 +1,5 @@
 """What notebooks show: escaped, short, and complete enough to act on."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Results of the API are what the commands print."""
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import replace

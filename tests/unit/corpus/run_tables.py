@@ -1,7 +1,5 @@
 """Tables of runs, written beside reports as `keet profile` does."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rows of a store made by hand, for tests that need to know every cell."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """`keet batch` from end to end, on real reports: rows, resuming, stopping, other machines."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Which files of a folder are reports, in which order, and each once."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

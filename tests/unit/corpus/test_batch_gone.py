@@ -1,7 +1,5 @@
 """`keet batch` where files are deleted, moved and copied between runs, and where it is stopped early."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

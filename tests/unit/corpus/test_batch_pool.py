@@ -1,8 +1,6 @@
 """Workers crash, hang, leak memory and print; every file gets an answer. Large reports go through a
 batch in slices: the store has their rows once, or not at all."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """`keet batch` with tables of runs beside the reports: used, and noticed when they change."""
 
-from __future__ import annotations
-
 import shutil
 from itertools import compress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A snapshot's statement about its report is never used to identify a file."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Stores with damaged files: readers say so, and the next batch mends them."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Sweeps: knobs are found, not given; nothing is found where nothing is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path

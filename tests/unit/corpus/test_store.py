@@ -1,7 +1,5 @@
 """What is written is what is read, and of contents only the newest, once."""
 
-from __future__ import annotations
-
 import math
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Opportunities add up what may be added: same kernel, shape and GPU, and only what was measured."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter, defaultdict

@@ -1,8 +1,6 @@
 """`keet top` where the whole run is known: times of the run, kept apart from single launches. Cases
 of one GPU are in test_store_top.py."""
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools

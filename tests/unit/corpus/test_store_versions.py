@@ -3,8 +3,6 @@
 `tests/data/stores/version_1` was made by the last keet that wrote such stores.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """The tools as keet's agent calls them: texts with names of evidence, of limited length."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

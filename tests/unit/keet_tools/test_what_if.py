@@ -1,7 +1,5 @@
 """`what_if`: claims of a caller are computed like those of keet's own agent."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Nothing outside the folders of the server can be read, whatever way it is named."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """The tools say what the commands say."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
