@@ -28,8 +28,7 @@ from tests.conftest import Keet, Result
 from tests.json_documents import read_document
 from tests.kept_reports import sample_report
 from tests.rows import mostly_slow
-from tests.unit.corpus.run_tables import OTHER, write_table
-from tests.unit.corpus.store_rows import record
+from tests.unit.corpus.store_rows import OTHER, record, write_table
 
 SAMPLES = ("matrix_flip", "pair_reduce", "lookup_records", "fan_update")
 PATHS = [

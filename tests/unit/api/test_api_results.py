@@ -213,11 +213,8 @@ def test_launches_are_found_by_number_and_reprs_are_short(tour: api.ExplainResul
 
 
 def test_sides_with_equal_file_names_show_more_of_their_path() -> None:
-    assert _side_names("a/b/slow.ncu-rep", "a/c/slow.ncu-rep") == (
-        "b/slow.ncu-rep",
-        "c/slow.ncu-rep",
-    )
-    assert _side_names("a/slow.ncu-rep", "b/fast.ncu-rep") == ("slow.ncu-rep", "fast.ncu-rep")
+    assert _side_names("a/b/slow.ncu", "a/c/slow.ncu") == ("b/slow.ncu", "c/slow.ncu")
+    assert _side_names("a/slow.ncu", "b/fast.ncu") == ("slow.ncu", "fast.ncu")
     assert _side_names("x/r", "x/r") == ("r", "r")
     assert _side_names("r", "x/r") == ("r", "x/r")
 

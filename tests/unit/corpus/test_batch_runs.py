@@ -14,8 +14,7 @@ from keet.report import read_profile
 from tests.conftest import REPORTS, Keet
 from tests.kept_reports import unpacked
 from tests.unit.corpus.conftest import folder_of
-from tests.unit.corpus.run_tables import OTHER, write_table
-from tests.unit.corpus.store_rows import asked
+from tests.unit.corpus.store_rows import OTHER, asked, write_table
 from tests.varied import varied
 
 pytestmark = pytest.mark.slow
