@@ -244,9 +244,9 @@ def add_no_sass(parser: ArgumentParser) -> None:
 
 def reports_at(places: Iterable[Path]) -> list[Path]:
     """The files that are named, and the reports in folders that are named and their subfolders."""
-    from keet.corpus.discovery import reports_in
+    from keet.corpus.discovery import reports_named
 
-    return [path for place in places for path in (reports_in(place) if place.is_dir() else [place])]
+    return [path for place in places for path in reports_named(place)]
 
 
 def pattern(text: str) -> re.Pattern[str]:

@@ -24,14 +24,13 @@ from keet.cli.arguments import (
     exiting_with,
     option,
     option_type,
-    report_path,
-    reports_at,
     selected_launches,
     top_of,
     view_top,
 )
 from keet.cli.pager import loud_stderr, print_note
 from keet.errors import ExitCode, KeetError, UsageError, reason_of
+from keet.files import STDIN
 from keet.safe_text import visible
 
 if TYPE_CHECKING:
@@ -197,15 +196,9 @@ def _sides(args: Namespace) -> tuple[Side, Side]:
 
 
 def _paths(*names: str) -> list[Path]:
-    paths: list[Path] = []
-    for name in names:
-        if name.startswith("baseline:"):
-            from keet.report.baselines import find_baseline
+    from keet.corpus.discovery import reports_named
 
-            paths += find_baseline(name.removeprefix("baseline:")).runs
-        else:
-            paths += reports_at([report_path(name)])
-    return paths
+    return [path for name in names for path in reports_named(STDIN if name == "-" else name)]
 
 
 def _side(args: Namespace, paths: Sequence[Path], which: int) -> Side:
