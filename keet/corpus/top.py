@@ -382,10 +382,10 @@ def _gpus(store: Store, chosen: LaunchFilter) -> dict[tuple[Any, ...], GpuDocume
 
 def _gpu(cells: Mapping[str, Any]) -> GpuDocument:
     """`cells`: of `_GPUS` and, if its times are of runs, of `_RUNS`."""
-    named = {name: _rounded(cell) if name.endswith("_us") else cell for name, cell in cells.items()}
+    named = {**cells, "basis": "run" if cells["in_run"] else "reports"}
+    named |= {name: _rounded(cell) for name, cell in cells.items() if name.endswith("_us")}
     example = cells["gap_example"]
     named["gap_example"] = GapExampleDocument(**example) if example else None
-    named["basis"] = "run" if cells["in_run"] else "reports"
     return GpuDocument(**{name: named[name] for name in GpuDocument.names()})
 
 

@@ -322,8 +322,9 @@ class Batch:
         if large_report is not None:
             count, spent = count + large_report.launches, spent + large_report.gpu_us
         reason = "; ".join(filter(None, [*rows.notes, rows.table_problem])) or None
-        known = {"sha256": rows.sha256, "origin_sha256": rows.origin_sha256, "reason": reason}
-        record = _record(file, "done", rows.run, answer, launches=count, **known)
+        known: dict[str, Any] = {"sha256": rows.sha256, "origin_sha256": rows.origin_sha256}
+        known |= {"reason": reason, "launches": count}
+        record = _record(file, "done", rows.run, answer=answer, **known)
         if large_report is None:
             self._writer.add(record, rows)
         else:
@@ -346,8 +347,8 @@ class Batch:
         equal content are duplicates."""
         file, owner = self._files[equal.number], equal.of
         if self._duplicates.is_successor(equal.number, owner):
-            known = {"launches": owner.launches, "origin_sha256": owner.origin_sha256}
-            self._writer.add(_record(file, "done", owner.run, sha256=equal.sha256, **known))
+            known: dict[str, Any] = {"sha256": equal.sha256, "origin_sha256": owner.origin_sha256}
+            self._writer.add(_record(file, "done", owner.run, launches=owner.launches, **known))
             self._duplicates.owners[equal.sha256] = owner._replace(path=storable(file.path))
             self.progress = self.progress.plus(done=1, **_run_counts(owner.run))
             return
@@ -376,6 +377,7 @@ def _record(
     file: ReportFile,
     status: str,
     run: RunTotals | None = None,
+    *,
     answer: WorkerAnswer | None = None,
     **known: Any,
 ) -> FileRecord:
@@ -392,7 +394,7 @@ def _record(
 def failed_record(
     file: ReportFile, reason: str, answer: WorkerAnswer | None = None, **known: Any
 ) -> FileRecord:
-    return _record(file, "failed", None, answer, reason=reason, **known)
+    return _record(file, "failed", answer=answer, reason=reason, **known)
 
 
 def write_quarantine(out: Path) -> list[Failure]:

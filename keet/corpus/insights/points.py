@@ -471,8 +471,8 @@ class FactBook:
         """With these facts. `about`: one part of the document, whose name is the kind."""
         (kind,) = about
         parts = {**dict.fromkeys(("sweep", "cluster", "outliers", "change")), **about}
-        known = {"facts": dict(self._facts), "written": None, **parts}
-        return InsightDocument(id="", kind=kind, title=title, text=list(text), adds=adds, **known)
+        known: dict[str, Any] = {"kind": kind, "facts": dict(self._facts), "written": None, **parts}
+        return InsightDocument(id="", title=title, text=list(text), adds=adds, **known)
 
     def cell(self, point: Point, column: str) -> Fact | None:
         """A cell of the store; None if it is empty."""

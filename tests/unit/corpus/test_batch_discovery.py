@@ -107,16 +107,13 @@ def test_deep_trees_and_missing_paths(tmp_path: Path) -> None:
 # --- shards
 
 
-def test_shards_are_even_and_never_change() -> None:
+def test_shards_are_even_never_change_and_cover_a_tree(tree: Path) -> None:
     counts = [0] * 16
     for number in range(16_000):
         counts[shard_of(f"run/{number:06}.ncu-rep", 16)] += 1
     assert 850 < min(counts) <= max(counts) < 1150
     # Shards that ran yesterday go on tomorrow: these numbers must not change.
     assert [shard_of(name, 1000) for name in ("a", "b/c.ncu-rep", "ä")] == [343, 444, 529]
-
-
-def test_the_shards_of_a_tree_cover_it(tree: Path) -> None:
     out = tree / "out"
     parts = [find_reports([tree], out, Shard(n, 3)) for n in range(3)]
     together = sorted(file.relative for part in parts for file in part.reports)
