@@ -214,9 +214,7 @@ class InsightsResult(PageResult, InsightsDocument):
                 fact.label,
                 fact.value,
                 fact.unit,
-                fact.metric,
-                fact.path,
-                fact.launch,
+                *(fact.metric, fact.path, fact.launch),
             )
             for insight in self.insights
             for key, fact in insight.facts.items()

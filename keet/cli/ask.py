@@ -18,13 +18,7 @@ from keet.cli.arguments import (
     report_path,
     selected_launches,
 )
-from keet.cli.model_options import (
-    HOW,
-    add_model,
-    announce,
-    check_files,
-    model_options,
-)
+from keet.cli.model_options import HOW, add_model, announce, check_files, model_options
 from keet.cli.pager import print_problem, print_progress
 from keet.errors import ExitCode, NotAvailable, UsageError
 

@@ -27,14 +27,7 @@ from keet.cli.arguments import (
     selected_launches,
     top_of,
 )
-from keet.cli.model_options import (
-    HOW,
-    add_edits,
-    add_model,
-    announce,
-    check_files,
-    model_options,
-)
+from keet.cli.model_options import HOW, add_edits, add_model, announce, check_files, model_options
 from keet.cli.pager import print_problem, print_progress, tell_once
 from keet.errors import ExitCode, IngestError, NotAvailable, UsageError
 from keet.formatting import count_noun

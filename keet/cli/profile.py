@@ -10,6 +10,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,7 +64,11 @@ def configure(parser: ArgumentParser) -> None:
     add("-f, --force", "replace FILE if it exists")
     _add_selection(parser)
     _add_limits(parser)
-    _add_plain_run(parser)
+    add("--no-plain-run", "do not run the program without ncu first")
+    add(
+        "--check-overhead",
+        "also run the program without the recorder, and print the cost of recording",
+    )
     add(
         "--clock-control",
         "leave the clocks unchanged (none) or lock them to the base clock (default: none)",
@@ -135,15 +140,6 @@ def _add_limits(parser: ArgumentParser) -> None:
     )
 
 
-def _add_plain_run(parser: ArgumentParser) -> None:
-    add = partial(option, parser)
-    add("--no-plain-run", "do not run the program without ncu first")
-    add(
-        "--check-overhead",
-        "also run the program without the recorder, and print the cost of recording",
-    )
-
-
 def run(args: Namespace) -> int:
     _check(args)
     report = args.output or _free_name(args)
@@ -206,14 +202,11 @@ def _free_name(args: Namespace) -> Path:
     """PROGRAM.ncu-rep, or the first of PROGRAM_2.ncu-rep … that does not exist."""
     named = args.function.partition(":")[0] if args.function else _script(args.program)
     stem = Path(named).stem or "report"
-    number = 1
     from keet.report.run_table import table_path
 
-    while True:
-        path = Path(f"{stem}{f'_{number}' if number > 1 else ''}.ncu-rep")
-        if not path.exists() and not table_path(path).exists():
-            return path
-        number += 1
+    names = chain([stem], (f"{stem}_{number}" for number in count(2)))
+    paths = (Path(f"{name}.ncu-rep") for name in names)
+    return next(path for path in paths if not path.exists() and not table_path(path).exists())
 
 
 def _script(program: list[str]) -> str:

@@ -7,14 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from keet.cli.arguments import (
-    add_report,
-    add_run_table,
-    add_source,
-    check_output,
-    option,
-    writing,
-)
+from keet.cli.arguments import add_report, add_run_table, add_source, check_output, option, writing
 from keet.files import STDIN
 
 EXAMPLES = """\

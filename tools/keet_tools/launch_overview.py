@@ -28,15 +28,7 @@ from keet.pages.hotspots import (
 )
 from keet.profile import Absent
 from keet.units import Quantity
-from keet_tools.answers import (
-    Abstention,
-    Answer,
-    AnswerText,
-    ToolInput,
-    place_name,
-    quote,
-    shorten,
-)
+from keet_tools.answers import Abstention, Answer, AnswerText, ToolInput, place_name, quote, shorten
 
 _LAUNCHES = 20
 """That are listed; a tool has all."""

@@ -113,7 +113,8 @@ def _ranked(
         notes=notes,
         line=None,
         row=None,
-        **_common(report, each),
+        **about_launch(report, launch),
+        **_common(each),
     )
 
 
@@ -153,10 +154,7 @@ def _one_line(
 
     def text_of(count: int) -> str:
         page = line_page(
-            [document],
-            place,
-            instructions=slice(offset, offset + count),
-            addresses=call.shows_code,
+            [document], place, instructions=slice(offset, offset + count), addresses=call.shows_code
         )
         scope = scope_in(report.scope, launch.id)
         text = call.page(lambda _: page, at=line_text(place), scope=scope)
@@ -171,7 +169,8 @@ def _one_line(
         notes=others,
         line=_summary(document, place, starts),
         row=document.rows[0] if document.rows else None,
-        **_common(report, document),
+        **about_launch(report, launch),
+        **_common(document),
     )
 
 
@@ -199,11 +198,8 @@ def _place(
     )
 
 
-def _common(report: ReadReport, document: HotspotsLaunch) -> dict[str, Any]:
+def _common(document: HotspotsLaunch) -> dict[str, Any]:
     return {
-        "report": report.name,
-        "launch": document.id,
-        "kernel": document.kernel,
         "samples": document.total if document.ranked_by == "samples" else None,
         "pointers": document.reuse or [],
         "not_checked": list(map(NotChecked.taken_from, document.skipped)),

@@ -414,8 +414,7 @@ class OccupancyArguments(LaunchArguments):
 
 class WhatIfArguments(LaunchArguments):
     claims: Annotated[
-        str,
-        BeforeValidator(lambda given: json.dumps(given) if isinstance(given, list) else given),
+        str, BeforeValidator(lambda given: json.dumps(given) if isinstance(given, list) else given)
     ] = Field(
         max_length=MAX_TEXT,
         description='JSON list like [{"finding": "an id of explain", "kind": "bytes", '

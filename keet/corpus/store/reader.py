@@ -82,12 +82,7 @@ class Store:
     """A store as it was when it was opened. Its connection can read only this store."""
 
     def __init__(
-        self,
-        path: Path,
-        parts: Sequence[Path],
-        version: StoreVersion,
-        *,
-        files_only: bool = False,
+        self, path: Path, parts: Sequence[Path], version: StoreVersion, *, files_only: bool = False
     ) -> None:
         self.path = path
         self.version = version
