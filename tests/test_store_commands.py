@@ -335,6 +335,7 @@ def test_files_are_written_whole(store: Path, keet: Keet, tmp_path: Path) -> Non
         (["query", "OUT", "SELECT kernl FROM launches"], 'Candidate bindings: "kernel"'),
         (["query", "OUT", "SELECT * FROM launchs"], 'Did you mean "launches"'),
         (["query", "OUT", "SELECT 'a'::INTEGER"], "Could not convert"),
+        (["query", "OUT", "SELECT error('my\nown')"], "my"),
         (["query", "OUT", "COPY launches TO 'x.csv'"], "give one SELECT"),
         (["query", "OUT", "SELECT 1", "--format", "parquet"], "name it with: -o"),
         (["query", "OUT", "--format", "parquet", "-o", "x.parquet"], "needs SQL"),

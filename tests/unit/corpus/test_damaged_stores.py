@@ -333,18 +333,6 @@ def test_two_batches_set_the_same_part_aside(out: Path, base: Path, monkeypatch)
     assert part_folders(out) == parts
 
 
-def test_a_wrong_query_is_not_damage(out: Path, keet: Keet) -> None:
-    for sql, words in (
-        ("SELECT nothing FROM launches", 'Referenced column "nothing" not found'),
-        ("SELECT CAST('a' AS INTEGER)", "Could not convert string 'a'"),
-        ("SELECT error('my\nown')", "my"),
-        ("SELECT FROM WHERE", "syntax error"),
-    ):
-        result = keet("query", out, sql)
-        assert (result.code, result.err.count("\n")) == (2, 1)
-        assert words in result.err
-
-
 def test_a_damaged_name_of_a_column_is_not_a_wrong_query(out: Path, keet: Keet) -> None:
     for each in part_folders(out):
         path = each / "launches.parquet"
