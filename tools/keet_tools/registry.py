@@ -8,7 +8,7 @@ number, and arguments that can have one value only are not offered. `call_tool` 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -207,12 +207,12 @@ class Tool(NamedTuple):
     """A JSON Schema, as short as it can be: it is sent with each request."""
 
 
-def _tool(tool: ServerTool) -> Tool:
+def _offered(tool: ServerTool, useless: Set[str] = frozenset()) -> Tool:
     whole = tool.input_schema
     properties = {
         field: {"type": "integer" if field in _NUMBERS else part["type"]}
         for field, part in whole["properties"].items()
-        if field not in _NOT_OFFERED
+        if field not in _NOT_OFFERED | useless
     }
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     if required := [field for field in whole["required"] if field not in _NUMBERS]:
@@ -220,7 +220,7 @@ def _tool(tool: ServerTool) -> Tool:
     return Tool(tool.name, tool.short, schema)
 
 
-TOOLS: Mapping[str, Tool] = {tool.name: _tool(tool) for tool in _ALL if tool.short}
+TOOLS: Mapping[str, Tool] = {tool.name: _offered(tool) for tool in _ALL if tool.short}
 
 
 def offered_tools(tool_input: ToolInput) -> tuple[Tool, ...]:
@@ -232,13 +232,7 @@ def offered_tools(tool_input: ToolInput) -> tuple[Tool, ...]:
     hidden |= {"explain"} if is_one_launch else set()  # its answer is in the first prompt
     useless = {"report"} if is_one_report else set()
     useless |= {"launch", "before_launch", "after_launch"} if is_one_launch else set()
-    offered = []
-    for tool in TOOLS.values():
-        properties = tool.parameters["properties"]
-        kept = {name: part for name, part in properties.items() if name not in useless}
-        if tool.name not in hidden:
-            offered.append(tool._replace(parameters={**tool.parameters, "properties": kept}))
-    return tuple(offered)
+    return tuple(_offered(SERVER_TOOLS[name], useless) for name in TOOLS if name not in hidden)
 
 
 # --- calling
