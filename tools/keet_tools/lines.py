@@ -91,10 +91,8 @@ def _ranked(
         hidden = [replace(row, pointer=row.parameter or "another") for row in each.reuse]
         each = replace(each, reuse=hidden)
     page = page_of(each.rows[shown], each.rows_total, asked.offset, _LINES)
-    chosen = Sentence(
-        "The representative of {of:d} launches: name another with launch.",
-        of=constant(of, "", "launches"),
-    )
+    form = "The representative of {of:d} launches: name another with launch."
+    chosen = Sentence(form, of=constant(of, "", "launches"))
     notes = [chosen] if of > 1 and report.focus is None else []
 
     def text_of(count: int) -> str:

@@ -170,11 +170,8 @@ def _told(outliers: OutliersDocument, usual: Point, points: Sequence[Point]) -> 
         "No counter of work, caches or clocks in the store changed with it: profile that "
         "launch again before you draw conclusions."
     )
-    title = Sentence(
-        "{kernel}: {launches} much slower than peers",
-        kernel=outliers.kernel,
-        launches=counted(count, "launch"),
-    )
+    form = "{kernel}: {launches} much slower than peers"
+    title = Sentence(form, kernel=outliers.kernel, launches=counted(count, "launch"))
     return book.insight(title, (extent, why), outliers=outliers)
 
 
@@ -306,13 +303,8 @@ def change_insight(store: InsightSource, changed: ChangedHistory) -> InsightDocu
         text.append(
             Sentence("One side of the change is a single file: profile again before you act on it.")
         )
-    title = Sentence(
-        "{kernel}: {percent:.0f} {longer} since {day}",
-        kernel=change.kernel,
-        percent=percent,
-        longer=longer,
-        day=day,
-    )
+    form = "{kernel}: {percent:.0f} {longer} since {day}"
+    title = Sentence(form, kernel=change.kernel, percent=percent, longer=longer, day=day)
     adds = Sentence(
         "The newest profile alone explains how the kernel runs now; the set shows that it was "
         "{was} before, and between which two files that changed.",
