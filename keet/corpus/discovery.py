@@ -271,14 +271,17 @@ def status_of(path: str) -> os.stat_result | None:
 
 
 def _head(path: str) -> bytes:
-    """The first bytes of a regular file; nothing of pipes and devices, which could block."""
+    """The first bytes of a regular file; nothing of folders, and of pipes and devices, which could
+    block."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError):
         return b""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return b""
     with os.fdopen(descriptor, "rb") as file:
-        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        return file.read(_HEAD) if is_file else b""
+        return file.read(_HEAD)
 
 
 def is_report_name(name: str) -> bool:

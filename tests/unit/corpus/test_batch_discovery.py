@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from keet.corpus.discovery import Shard, find_reports, parse_shard, shard_of
+from keet.corpus.discovery import (
+    Shard,
+    find_reports,
+    looks_like_report,
+    parse_shard,
+    shard_of,
+)
 from keet.errors import UsageError
 from tests.conftest import REPORTS
 
@@ -95,6 +101,7 @@ def test_pipes_and_devices_are_not_opened(tree: Path) -> None:
     survey = find_reports([tree], tree / "out")
     assert survey.other_files == 1
     assert "pipe.ncu-rep" in [file.relative for file in survey.reports]
+    assert not looks_like_report(tree), "nor folders, as in `keet verify . text.md`"
 
 
 def test_deep_trees_and_missing_paths(tmp_path: Path) -> None:
