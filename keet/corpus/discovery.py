@@ -227,13 +227,13 @@ def reports_in(folder: Path) -> list[Path]:
     return [path.relative_to(here) if path.is_relative_to(here) else path for path in paths]
 
 
-def reports_named(name: str | Path) -> list[Path]:
+def reports_named(name: str | os.PathLike[str]) -> list[Path]:
     """The reports of `baseline:NAME` or of a folder; else the file that is named."""
     if isinstance(name, str) and name.startswith("baseline:"):
         from keet.report.baselines import find_baseline
 
         return [*find_baseline(name.removeprefix("baseline:")).runs]
-    path = Path(name) if isinstance(name, str) else name
+    path = name if isinstance(name, Path) else Path(name)  # STDIN stays what it is
     return reports_in(path) if path.is_dir() else [path]
 
 
