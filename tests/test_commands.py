@@ -180,11 +180,19 @@ def test_wrong_usage(arguments: list[str], says: str, keet: Keet) -> None:
     keet(*(report if argument == "REPORT" else argument for argument in arguments)).refuses(says)
 
 
-@each_row(("selection", "ids"), [("0", [0]), ("0,2", [0, 2]), ("1-2", [1, 2])])
-def test_selection(selection: str, ids: list[int], keet: Keet) -> None:
+@each_row(
+    ("option", "selection", "ids"),
+    [
+        *(("--launch", "0", [0]), ("--launch", "0,2", [0, 2]), ("--launch", "1-2", [1, 2])),
+        # A kernel is found by any form of its name.
+        *(("--kernel", "^transpose_tiles$", [1]), ("--kernel", "_ZN4tour15", [1])),
+        *(("--kernel", "tour::trans", [1]), ("--kernel", "tiles<float, 32>", [1])),
+    ],
+)
+def test_selection(option: str, selection: str, ids: list[int], keet: Keet) -> None:
     report = REPORTS / "tour_full.ncu-repz"
-    out = keet("metrics", report, "duration", "--launch", selection, "--format", "json").out
-    assert [launch["id"] for launch in json.loads(out)["launches"]] == ids
+    found = keet("metrics", report, "duration", option, selection, "--format", "json").json
+    assert [launch["id"] for launch in found["launches"]] == ids
 
 
 @pytest.mark.slow
@@ -201,13 +209,6 @@ def test_commands_about_one_launch_choose_the_representative_of_explain(keet: Ke
     first, *others = [line for line in hotspots if re.match("#[0-9]+ ", line)]
     assert first.startswith(f"#{number} {row['kernel']}")
     assert len(others) == len(program["rows"]) + len(row["launches"]) - 2
-
-
-def test_a_kernel_is_found_by_any_form_of_its_name(keet: Keet) -> None:
-    report = REPORTS / "tour_full.ncu-repz"
-    for pattern in ("^transpose_tiles$", "_ZN4tour15", "tour::trans", r"tiles<float, 32>"):
-        out = keet("metrics", report, "--kernel", pattern, "--format", "json").out
-        assert [launch["id"] for launch in json.loads(out)["launches"]] == [1]
 
 
 def test_help_and_version(keet: Keet) -> None:

@@ -12,6 +12,7 @@ from keet.profile import Profile
 from keet.report.disassembly import nvidia_reader
 from tests.conftest import REPORTS, TESTS, Keet
 from tests.json_documents import check_document
+from tests.rows import each_row
 
 SAMPLES = TESTS.parent / "kernels_samples"
 STENCIL = "kernels_samples/stencil_march/slow.ncu-repz"
@@ -27,10 +28,10 @@ def launch_of(keet: Keet, *arguments: object) -> dict[str, Any]:
     return launches[0]
 
 
-@pytest.mark.parametrize("width", [80, 140])
-def test_output(width: int, keet: Keet, golden) -> None:
-    result = keet("hotspots", STENCIL, width=width)
-    golden(f"hotspots.stencil_march.{width}.txt", result.out)
+@each_row("width, line", [(80, None), (140, None), (80, "slow.cu:41")])
+def test_output(width: int, line: str | None, keet: Keet, golden) -> None:
+    result = keet("hotspots", STENCIL, *(["--line", line] if line else []), width=width)
+    golden(f"hotspots.stencil_march.{'line.' if line else ''}{width}.txt", result.out)
     assert max(map(len, result.out.splitlines())) <= width
 
 
@@ -54,11 +55,6 @@ def test_few_samples_are_mentioned(wording) -> None:
     assert few.ids == ("all_samples#0",)
     assert few_samples_text(replace(found, total=356)) == ""
     assert few_samples_text(replace(found, ranked_by="executed", total=3)) == ""
-
-
-def test_one_line_in_full(keet: Keet, golden) -> None:
-    out = keet("hotspots", STENCIL, "--line", "slow.cu:41").out
-    golden("hotspots.stencil_march.line.80.txt", out)
 
 
 def test_the_producer_of_a_wait_and_bytes_by_pointer(keet: Keet) -> None:

@@ -37,11 +37,6 @@ def test_quiet_keeps_errors_that_do_not_end_the_command(keet: Keet, tmp_path, wo
     wording(result.err)
 
 
-def test_quiet_works_for_actions_of_eval(keet: Keet) -> None:
-    assert keet("eval", "-q").out.startswith("usage: keet eval")
-    assert keet("eval", "-q", "diagnosis", "--help").out.startswith("usage: keet eval diagnosis")
-
-
 @each_row("command", [name for name in COMMANDS if name != "eval"])
 def test_every_command_has_the_option_and_examples(command: str, keet: Keet) -> None:
     shown = keet(command, "--help")
@@ -91,7 +86,8 @@ def test_unknown_options_are_reported(dashed: str, keet: Keet) -> None:
 def test_help(keet: Keet, wording) -> None:
     assert keet("help") == keet("--help")
     assert keet("help", "eval", "diagnosis").out.startswith("usage: keet eval diagnosis")
-    assert keet("help", "eval") == keet("eval", "--help")
+    assert keet("help", "eval") == keet("eval", "--help") == keet("eval", "-q")
+    assert keet("eval", "-q", "diagnosis", "--help") == keet("eval", "diagnosis", "--help")
     wording(keet("help", "shwo").err, keet("compare", "a", "b").err)
 
 

@@ -17,7 +17,7 @@ import pytest
 from keet.corpus.batch.worker import analyse
 from keet.corpus.store.part_writer import make_store, write_part
 from keet.corpus.store.reader import open_store
-from keet.corpus.store.report_rows import FileRows, rows_of
+from keet.corpus.store.report_rows import FileRows, slices_of
 from keet.corpus.store.schema import ACCOUNT_COLUMNS, LAUNCH_COLUMNS, METRICS
 from keet.documents.finding import Forecast
 from keet.documents.top import QueryDocument, TopDocument
@@ -28,8 +28,7 @@ from tests.conftest import Keet, Result
 from tests.json_documents import read_document
 from tests.kept_reports import sample_report
 from tests.rows import mostly_slow
-from tests.unit.corpus.run_tables import OTHER, write_table
-from tests.unit.corpus.store_rows import record
+from tests.unit.corpus.store_rows import OTHER, record, write_table
 
 SAMPLES = ("matrix_flip", "pair_reduce", "lookup_records", "fan_update")
 PATHS = [
@@ -120,7 +119,7 @@ def test_a_launch_without_a_duration_has_shares_and_no_times(monkeypatch) -> Non
     monkeypatch.setattr(
         kind, "metric", lambda data, name: None if "time_duration" in name else measured(data, name)
     )
-    rows = rows_of(explain(profile, profile.launches, 5, sass=False), lambda _: "{}")
+    (rows,) = slices_of(explain(profile, profile.launches, 5, sass=False), lambda _: "{}")
     parts = account_of(rows, 0)
     assert {part["us"] for part in parts} == {None}
     assert sum(p["share"] for p in parts if p["innermost"]) == pytest.approx(1, abs=1e-3)
@@ -157,7 +156,7 @@ def test_a_forecast_that_can_not_be_computed_is_null() -> None:
     (only,) = told.launches
     unknown = replace(only.findings[0], forecast=Forecast(1.0, math.inf, math.inf))
     explanation = told._replace(launches=(replace(only, findings=(unknown,)),))
-    ((row,), (finding,), *_) = rows_of(explanation, lambda _: "{}")
+    (((row,), (finding,), *_),) = slices_of(explanation, lambda _: "{}")
     assert dict(zip(LAUNCH_COLUMNS, row))["top_low"] is None
     assert finding[7:10] == (None, None, None)
 
@@ -336,6 +335,7 @@ def test_files_are_written_whole(store: Path, keet: Keet, tmp_path: Path) -> Non
         (["query", "OUT", "SELECT kernl FROM launches"], 'Candidate bindings: "kernel"'),
         (["query", "OUT", "SELECT * FROM launchs"], 'Did you mean "launches"'),
         (["query", "OUT", "SELECT 'a'::INTEGER"], "Could not convert"),
+        (["query", "OUT", "SELECT error('my\nown')"], "my"),
         (["query", "OUT", "COPY launches TO 'x.csv'"], "give one SELECT"),
         (["query", "OUT", "SELECT 1", "--format", "parquet"], "name it with: -o"),
         (["query", "OUT", "--format", "parquet", "-o", "x.parquet"], "needs SQL"),

@@ -1,7 +1,4 @@
-"""The function `keet.batch` and its result.
-
-The function `keet.insights` and its result.
-"""
+"""The functions `keet.batch` and `keet.insights`, and their results."""
 
 from __future__ import annotations
 
@@ -37,8 +34,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from keet.corpus.batch.stored_files import Failure
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def batch(  # noqa: PLR0913 - the options of the command
@@ -219,9 +214,7 @@ class InsightsResult(PageResult, InsightsDocument):
                 fact.label,
                 fact.value,
                 fact.unit,
-                fact.metric,
-                fact.path,
-                fact.launch,
+                *(fact.metric, fact.path, fact.launch),
             )
             for insight in self.insights
             for key, fact in insight.facts.items()

@@ -109,7 +109,9 @@ def _profiles_of(
     if isinstance(reports, Sequence) and not isinstance(reports, str):
         several: list[Report] = list(reports)
     else:
-        several = _named(reports)
+        from keet.corpus.discovery import reports_named
+
+        several = [reports] if isinstance(reports, Profile) else [*reports_named(reports)]
     if not several:
         raise UsageError("a side has no report; name one, or several runs")
     if run_table is not None and len(several) > 1:
@@ -118,22 +120,6 @@ def _profiles_of(
             "beside its report"
         )
     return [as_profile(each, source, run_table) for each in several]
-
-
-def _named(report: Report) -> list[Report]:
-    """The reports of a folder or of a baseline; else the report itself."""
-    if isinstance(report, Profile):
-        return [report]
-    if isinstance(report, str) and report.startswith("baseline:"):
-        from keet.report.baselines import find_baseline
-
-        return list(find_baseline(report.removeprefix("baseline:")).runs)
-    path = Path(report)
-    if not path.is_dir():
-        return [path]
-    from keet.corpus.discovery import reports_in
-
-    return list(reports_in(path))
 
 
 def _side_of(

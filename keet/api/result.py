@@ -1,6 +1,5 @@
-"""`ApiResult`, the base class of what API functions return: a document, its JSON and its text.
-
-`keet.read_profile`, and the arguments of the other functions: reports, launches, kernels.
+"""What the functions of the API share: `ApiResult`, the base class of what they return, and their
+arguments: reports (`keet.read_profile`), launches, kernels.
 """
 
 from __future__ import annotations

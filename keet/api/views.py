@@ -1,11 +1,4 @@
-"""The function `keet.amounts` and its result.
-
-The function `keet.hotspots` and its result.
-
-The function `keet.roofline` and its result.
-
-The function `keet.verify` and its result.
-"""
+"""The functions `keet.amounts`, `keet.hotspots`, `keet.roofline`, `keet.verify`; their results."""
 
 from __future__ import annotations
 
@@ -51,10 +44,6 @@ from keet.pages.verify import verify_page
 from keet.profile import Launch, Location, Profile
 from keet.verification.verify import VerifiedText, verify_against
 
-if TYPE_CHECKING:
-    import pandas as pd
-if TYPE_CHECKING:
-    import pandas as pd
 if TYPE_CHECKING:
     import pandas as pd
 

@@ -18,6 +18,7 @@ from keet.cli.arguments import (
     add_run_table,
     add_selection,
     add_source,
+    option,
     selected_launches,
 )
 from keet.errors import UsageError
@@ -33,11 +34,11 @@ examples:
 def configure(parser: ArgumentParser) -> None:
     add_report(parser)
     add_selection(parser)
-    parser.add_argument(
-        "--per",
+    option(
+        parser,
+        "--per NAME=COUNT",
+        "count per NAME, of which a launch has COUNT (default: per element that it stores)",
         type=_item,
-        metavar="NAME=COUNT",
-        help="count per NAME, of which a launch has COUNT (default: per element that it stores)",
     )
     add_source(parser)
     add_run_table(parser)

@@ -10,6 +10,7 @@ import sys
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -29,6 +30,18 @@ T = TypeVar("T")
 
 DATA_FORMATS = ("json", "csv", "parquet")
 """Formats for programs: complete unless an option limits them."""
+
+
+def option(parser: ArgumentParser | _ArgumentGroup, shown: str, about: str, **how: Any) -> None:
+    """Adds an option, written as help shows it: `-o, --output FILE`. Without a value and `choices`,
+    it is a flag. `how`: as for `add_argument`."""
+    words = shown.replace(",", "").split()
+    names = [word for word in words if word.startswith("-")]
+    if len(names) < len(words):
+        how["metavar"] = words[-1]
+    elif not how.keys() & {"action", "choices"}:
+        how["action"] = "store_true"
+    parser.add_argument(*names, help=about, **how)
 
 
 def option_type(wanted: str, read: Callable[[str], T | None]) -> Callable[[str], T]:
@@ -74,21 +87,21 @@ def report_path(name: str) -> Path:
 
 
 def add_selection(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--launch",
+    option(
+        parser,
+        "--launch N",
+        "only these launches, by number: 3, 0,2 or 0-4",
         type=option_type("launch numbers: 3, 0,2 or 0-4", parsed_launches),
-        metavar="N",
-        help="only these launches, by number: 3, 0,2 or 0-4",
     )
     add_kernel(parser)
 
 
 def add_kernel(parser: ArgumentParser | _ArgumentGroup) -> None:
-    parser.add_argument(
-        "--kernel",
+    option(
+        parser,
+        "--kernel REGEX",
+        "only launches whose kernel name matches (any form of the name)",
         type=pattern,
-        metavar="REGEX",
-        help="only launches whose kernel name matches (any form of the name)",
     )
 
 
@@ -165,30 +178,24 @@ class _Open(Action):
 
 def add_output(parser: ArgumentParser, *formats: str) -> None:
     """`--format` and `-o`; `--open` for commands that make pages or charts."""
-    parser.add_argument(
+    add = partial(option, parser)
+    add(
         "--format",
+        f"output format (default: by the ending of FILE, else {formats[0]})",
         choices=formats,
         type=lambda name: name,  # keeps a `_Default`
         default=_Default(formats[0]),
-        help=f"output format (default: by the ending of FILE, else {formats[0]})",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        action=_OutputFile,
-        metavar="FILE",
-        help="write the output to FILE",
-    )
+    add("-o, --output FILE", "write the output to FILE", type=Path, action=_OutputFile)
     parser.set_defaults(formats=formats)
     if {"html", "svg"} & {*formats}:
         kind = "HTML page" if "html" in formats else "chart"
-        parser.add_argument(
+        add(
             "--open",
+            f"open the {kind} in a browser; without -o, it is a temporary file",
             action=_Open,
             nargs=0,
             default=False,
-            help=f"open the {kind} in a browser; without -o, it is a temporary file",
         )
 
 
@@ -213,35 +220,33 @@ def check_page(args: Namespace) -> None:
 
 
 def add_source(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--source",
+    option(
+        parser,
+        "--source DIR",
+        "folder with the sources, if the report does not embed them",
         type=Path,
-        metavar="DIR",
-        help="folder with the sources, if the report does not embed them",
     )
 
 
 def add_run_table(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--run-table",
-        type=Path,
-        metavar="FILE",
-        help="times of all kernels in the whole run: a table of keet profile, or CSV with kernel, "
+    option(
+        parser,
+        "--run-table FILE",
+        "times of all kernels in the whole run: a table of keet profile, or CSV with kernel, "
         "launches and total time (default: the table beside the report)",
+        type=Path,
     )
 
 
 def add_no_sass(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--no-sass", action="store_true", help="do not analyse the machine code (SASS)"
-    )
+    option(parser, "--no-sass", "do not analyse the machine code (SASS)")
 
 
 def reports_at(places: Iterable[Path]) -> list[Path]:
     """The files that are named, and the reports in folders that are named and their subfolders."""
-    from keet.corpus.discovery import reports_in
+    from keet.corpus.discovery import reports_named
 
-    return [path for place in places for path in (reports_in(place) if place.is_dir() else [place])]
+    return [path for place in places for path in reports_named(place)]
 
 
 def pattern(text: str) -> re.Pattern[str]:

@@ -14,16 +14,11 @@ from keet.cli.arguments import (
     add_output,
     add_selection,
     add_source,
+    option,
     report_path,
     selected_launches,
 )
-from keet.cli.model_options import (
-    HOW,
-    add_model,
-    announce,
-    check_files,
-    model_options,
-)
+from keet.cli.model_options import HOW, add_model, announce, check_files, model_options
 from keet.cli.pager import print_problem, print_progress
 from keet.errors import ExitCode, NotAvailable, UsageError
 
@@ -50,10 +45,10 @@ def configure(parser: ArgumentParser) -> None:
     add_source(parser)
     add_no_sass(parser)
     add_selection(parser)
-    parser.add_argument(
+    option(
+        parser,
         "--verbose",
-        action="store_true",
-        help="also print the numbers that the answer refers to, and why sentences are unchecked",
+        "also print the numbers that the answer refers to, and why sentences are unchecked",
     )
     add_output(parser, "terminal", "markdown", "json")
     add_model(parser, is_optional=False)

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from keet.cli.arguments import report_path, reports_at
+from keet.cli.arguments import option, report_path, reports_at
 from keet.cli.pager import print_note
 from keet.errors import UsageError
 from keet.formatting import count_noun
@@ -42,9 +42,7 @@ def configure(parser: ArgumentParser) -> None:
         metavar="REPORT",
         help="reports (one per run), or a folder of them; - reads standard input",
     )
-    parser.add_argument(
-        "--source", type=Path, metavar="DIR", help="where the sources are, if not in the report"
-    )
+    option(parser, "--source DIR", "where the sources are, if not in the report", type=Path)
 
 
 def run(args: Namespace) -> int | None:

@@ -8,10 +8,11 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keet.cli.arguments import number, positive
+from keet.cli.arguments import number, option, positive
 from keet.cli.pager import print_problem, print_progress
 from keet.errors import ExitCode, UsageError
 from keet.formatting import count_noun
@@ -50,46 +51,25 @@ def configure(parser: ArgumentParser) -> None:
         metavar="DIR",
         help="folders with reports, or single reports",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
+    add = partial(option, parser)
+    add(
+        "-o, --output OUT",
+        "the store: a folder, made if it does not exist",
         type=Path,
         required=True,
-        metavar="OUT",
-        help="the store: a folder, made if it does not exist",
     )
-    parser.add_argument(
-        "--jobs", type=positive, metavar="N", help="worker processes (default: one per core)"
-    )
-    parser.add_argument(
-        "--shard",
-        default="0/1",
-        metavar="I/N",
-        help="analyse only part I of N of the files (I from 0)",
-    )
-    parser.add_argument(
-        "--dask", metavar="ADDRESS", help="run on the workers of an existing Dask cluster"
-    )
-    parser.add_argument(
-        "--timeout",
+    add("--jobs N", "worker processes (default: one per core)", type=positive)
+    add("--shard I/N", "analyse only part I of N of the files (I from 0)", default="0/1")
+    add("--dask ADDRESS", "run on the workers of an existing Dask cluster")
+    add(
+        "--timeout SECONDS",
+        "limit per file of up to 256 MB (default: 300); in proportion longer for larger files",
         type=number("a positive number of seconds", lambda seconds: 0 < seconds < 1e7),
         default=300.0,
-        metavar="SECONDS",
-        help="limit per file of up to 256 MB (default: 300); in proportion longer for larger files",
     )
-    parser.add_argument(
-        "--sass",
-        action="store_true",
-        help="analyse the machine code too, as `keet explain` does: takes about twice as long",
-    )
-    parser.add_argument(
-        "--retry-failed", action="store_true", help="analyse files again that failed earlier"
-    )
-    parser.add_argument(
-        "--prune",
-        action="store_true",
-        help="remove files from the store that no longer exist in DIR",
-    )
+    add("--sass", "analyse the machine code too, as `keet explain` does: takes about twice as long")
+    add("--retry-failed", "analyse files again that failed earlier")
+    add("--prune", "remove files from the store that no longer exist in DIR")
 
 
 def _place(name: str) -> Path:

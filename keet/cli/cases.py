@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from keet.cli.arguments import add_output
+from keet.cli.arguments import add_output, option
 from keet.cli.finding import add_case_filters, cases_named, chosen_cases, find_id, show_cases
 from keet.cli.pager import print_note
 from keet.errors import UsageError
@@ -20,7 +20,7 @@ examples:
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("case", nargs="?", metavar="CASE", help="print this case in full")
-    parser.add_argument("--finding", metavar="ID", help="only cases of this finding")
+    option(parser, "--finding ID", "only cases of this finding")
     add_case_filters(parser)
     add_output(parser, "terminal", "json")
 

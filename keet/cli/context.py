@@ -11,6 +11,7 @@ lines and causes; the verdict and the first cause are dropped last."""
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from functools import partial
 from pathlib import Path
 
 from keet.cli.arguments import (
@@ -20,6 +21,7 @@ from keet.cli.arguments import (
     add_run_table,
     add_selection,
     add_source,
+    option,
     positive,
     selected_launches,
 )
@@ -41,19 +43,17 @@ _LEAST_TOKENS = 30
 def configure(parser: ArgumentParser) -> None:
     add_report(parser)
     add_selection(parser)
-    parser.add_argument(
-        "--max-tokens",
+    add = partial(option, parser)
+    add(
+        "--max-tokens N",
+        f"at most N tokens, counted as described above (default: {MAX_TOKENS})",
         type=_budget,
         default=MAX_TOKENS,
-        metavar="N",
-        help=f"at most N tokens, counted as described above (default: {MAX_TOKENS})",
     )
     add_source(parser)
     add_run_table(parser)
     add_no_sass(parser)
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write the output to FILE"
-    )
+    add("-o, --output FILE", "write the output to FILE", type=Path)
 
 
 def _budget(text: str) -> int:

@@ -10,6 +10,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,15 +22,15 @@ from keet.cli.arguments import (
     add_top,
     check_page,
     exiting_with,
+    option,
     option_type,
-    report_path,
-    reports_at,
     selected_launches,
     top_of,
     view_top,
 )
 from keet.cli.pager import loud_stderr, print_note
 from keet.errors import ExitCode, KeetError, UsageError, reason_of
+from keet.files import STDIN
 from keet.safe_text import visible
 
 if TYPE_CHECKING:
@@ -65,15 +66,14 @@ EXIT_CODES = {
 def configure(parser: ArgumentParser) -> None:
     _add_sides(parser)
     _add_selection(parser)
-    parser.add_argument("--source", type=Path, metavar="DIR", help="sources of AFTER")
-    parser.add_argument("--source-before", type=Path, metavar="DIR", help="sources of BEFORE")
+    add = partial(option, parser)
+    add("--source DIR", "sources of AFTER", type=Path)
+    add("--source-before DIR", "sources of BEFORE", type=Path)
     add_run_table(parser)
-    parser.add_argument("--run-table-before", type=Path, metavar="FILE", help="the same for BEFORE")
+    add("--run-table-before FILE", "the same for BEFORE", type=Path)
     add_top(parser, "kernels in full", default=5)
     _add_gate(parser)
-    parser.add_argument(
-        "--force", action="store_true", help="compare even if the two sides are not comparable"
-    )
+    add("--force", "compare even if the two sides are not comparable")
     add_output(parser, "terminal", "markdown", "json", "github", "html")
 
 
@@ -86,47 +86,45 @@ def _add_sides(parser: ArgumentParser) -> None:
     )
     parser.add_argument("after", metavar="AFTER", nargs="?", help="the same for the other side")
     for side in ("before", "after"):
-        parser.add_argument(
-            f"--{side}-run",
+        option(
+            parser,
+            f"--{side}-run REPORT",
+            f"another report or folder of {side.upper()}, to measure the noise (repeatable)",
             action="append",
             default=[],
-            metavar="REPORT",
-            help=f"another report or folder of {side.upper()}, to measure the noise (repeatable)",
         )
 
 
 def _add_selection(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--launch",
+    add = partial(option, parser)
+    add(
+        "--launch A:B",
+        "compare launch A with launch B",
         type=option_type("two launch numbers such as 0:3", _pair),
-        metavar="A:B",
-        help="compare launch A with launch B",
     )
     add_kernel(parser)
-    parser.add_argument(
-        "--times",
+    add(
+        "--times N:M",
+        "each launch represents N launches in BEFORE and M in AFTER (default: taken from the "
+        "run tables, else 1:1)",
         type=option_type("two positive integers such as 300:1", _two_counts),
         default=(None, None),
-        metavar="N:M",
-        help="each launch represents N launches in BEFORE and M in AFTER (default: taken from the "
-        "run tables, else 1:1)",
     )
 
 
 def _add_gate(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--gate",
+    add = partial(option, parser)
+    add(
+        "--gate PCT",
+        "exit 1 if something is slower by more than PCT %% and by more than the noise",
         type=option_type("a percentage from 0 to 1000", _percent),
-        metavar="PCT",
-        help="exit 1 if something is slower by more than PCT %% and by more than the noise",
     )
-    parser.add_argument(
-        "--metric",
+    add(
+        "--metric NAME",
+        "gate this metric instead of the time (repeatable; the time is duration); NAME:higher "
+        "or NAME:lower says which is better",
         action="append",
         default=[],
-        metavar="NAME",
-        help="gate this metric instead of the time (repeatable; the time is duration); NAME:higher "
-        "or NAME:lower says which is better",
     )
 
 
@@ -198,15 +196,9 @@ def _sides(args: Namespace) -> tuple[Side, Side]:
 
 
 def _paths(*names: str) -> list[Path]:
-    paths: list[Path] = []
-    for name in names:
-        if name.startswith("baseline:"):
-            from keet.report.baselines import find_baseline
+    from keet.corpus.discovery import reports_named
 
-            paths += find_baseline(name.removeprefix("baseline:")).runs
-        else:
-            paths += reports_at([report_path(name)])
-    return paths
+    return [path for name in names for path in reports_named(STDIN if name == "-" else name)]
 
 
 def _side(args: Namespace, paths: Sequence[Path], which: int) -> Side:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,20 +20,14 @@ from keet.cli.arguments import (
     add_source,
     add_top,
     check_page,
+    option,
     positive,
     report_path,
     reports_at,
     selected_launches,
     top_of,
 )
-from keet.cli.model_options import (
-    HOW,
-    add_edits,
-    add_model,
-    announce,
-    check_files,
-    model_options,
-)
+from keet.cli.model_options import HOW, add_edits, add_model, announce, check_files, model_options
 from keet.cli.pager import print_problem, print_progress, tell_once
 from keet.errors import ExitCode, IngestError, NotAvailable, UsageError
 from keet.formatting import count_noun
@@ -77,40 +72,34 @@ def configure(parser: ArgumentParser) -> None:
     )
     add_selection(parser)
     add_top(parser, "findings per launch", default=5)
-    parser.add_argument(
+    add = partial(option, parser)
+    add(
         "--all",
-        action="store_true",
-        help="explain every launch in full (default: a summary of the whole report, then "
+        "explain every launch in full (default: a summary of the whole report, then "
         "the launches that take most of the time)",
     )
-    parser.add_argument(
+    add(
         "--verbose",
-        action="store_true",
-        help="print every part of each launch's time, evidence ids, the complete ncu command for "
+        "print every part of each launch's time, evidence ids, the complete ncu command for "
         "what the report lacks, and everything the model said",
     )
-    parser.add_argument(
-        "--against",
-        type=report_path,
-        metavar="BEFORE",
-        help="also print what changed since the report BEFORE",
-    )
+    add("--against BEFORE", "also print what changed since the report BEFORE", type=report_path)
     add_output(parser, "terminal", "markdown", "json", "html")
     add_source(parser)
     add_run_table(parser)
-    parser.add_argument(
+    add(
         "--editor",
+        "with --format html: places link to the source files on this machine, in VS Code",
         choices=["vscode"],
-        help="with --format html: places link to the source files on this machine, in VS Code",
     )
     add_no_sass(parser)
     model = add_model(parser)
     add_edits(model)
-    model.add_argument(
-        "--model-launches",
+    option(
+        model,
+        "--model-launches N",
+        "number of launches that the model explains, longest first (default: 3)",
         type=positive,
-        metavar="N",
-        help="number of launches that the model explains, longest first (default: 3)",
     )
 
 

@@ -11,9 +11,10 @@ gains less than 10 %. --cases lists them."""
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from keet.cli.arguments import Destination, add_output
+from keet.cli.arguments import Destination, add_output, option
 from keet.errors import UsageError, one_line
 
 if TYPE_CHECKING:
@@ -42,19 +43,16 @@ def configure(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="a finding or a measured case (default: list all findings)",
     )
-    parser.add_argument(
-        "--cases", action="store_true", help="list measured cases: of the finding, or all"
-    )
+    option(parser, "--cases", "list measured cases: of the finding, or all")
     add_case_filters(parser)
     add_output(parser, "terminal", "markdown", "json")
 
 
 def add_case_filters(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--archetype", metavar="NAME", help="only cases with kernels of this kind: gemm, scan, …"
-    )
-    parser.add_argument("--family", metavar="NAME", help="only cases of this family")
-    parser.add_argument("--lookalikes", action="store_true", help="only cases that are look-alikes")
+    add = partial(option, parser)
+    add("--archetype NAME", "only cases with kernels of this kind: gemm, scan, …")
+    add("--family NAME", "only cases of this family")
+    add("--lookalikes", "only cases that are look-alikes")
 
 
 def run(args: Namespace) -> None:
@@ -169,9 +167,9 @@ def chosen_cases(args: Namespace, finding: str | None) -> list[CaseDocument]:
     """The cases that the options select; raises UsageError if there are none."""
     from keet.explanation import finding_notes
 
-    for option in ("archetype", "family"):
-        known = {getattr(case, option) for case in finding_notes.casebook()}
-        _check_known(option, getattr(args, option), known)
+    for name in ("archetype", "family"):
+        known = {getattr(case, name) for case in finding_notes.casebook()}
+        _check_known(name, getattr(args, name), known)
     chosen = finding_notes.chosen_cases(
         finding, args.archetype, args.family, lookalikes=args.lookalikes
     )

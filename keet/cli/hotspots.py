@@ -11,6 +11,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import (
@@ -21,6 +22,7 @@ from keet.cli.arguments import (
     add_selection,
     add_source,
     add_top,
+    option,
     option_type,
     selected_launches,
     top_of,
@@ -44,16 +46,16 @@ examples:
 
 def configure(parser: ArgumentParser) -> None:
     add_report(parser)
-    parser.add_argument(
+    add = partial(option, parser)
+    add(
         "--by",
+        "rank source lines or instructions (default: lines if the report has them)",
         choices=("line", "instruction"),
-        help="rank source lines or instructions (default: lines if the report has them)",
     )
-    parser.add_argument(
-        "--line",
+    add(
+        "--line FILE:LINE",
+        "explain one source line in full; FILE may be given without its folder",
         type=option_type("FILE:LINE, for example kernel.cu:29", _file_and_line),
-        metavar="FILE:LINE",
-        help="explain one source line in full; FILE may be given without its folder",
     )
     add_top(parser, "rows per launch", default=10, data=("json", "csv"))
     add_no_sass(parser)

@@ -13,7 +13,7 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
-from keet.cli.arguments import reports_at
+from keet.cli.arguments import option, reports_at
 from keet.cli.pager import print_progress
 from keet.errors import ExitCode
 from keet.formatting import count_noun
@@ -41,11 +41,11 @@ def configure(parser: ArgumentParser) -> None:
         metavar="ROOT",
         help="folders with reports (default: the current folder)",
     )
-    parser.add_argument(
-        "--http",
+    option(
+        parser,
+        "--http PORT",
+        "streamable HTTP on 127.0.0.1 instead of stdin and stdout; 0: any free port",
         type=_port,
-        metavar="PORT",
-        help="streamable HTTP on 127.0.0.1 instead of stdin and stdout; 0: any free port",
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from keet.cli.arguments import (
     add_output,
     add_report,
     add_selection,
+    option,
     pattern,
     selected_launches,
     writing,
@@ -46,13 +48,14 @@ def configure(parser: ArgumentParser) -> None:
         metavar="PATTERN",
         help="a regular expression, not case-sensitive",
     )
-    parser.add_argument("--all", action="store_true", help="print every metric of the report")
-    parser.add_argument("--names", action="store_true", help="also print the name that ncu uses")
-    parser.add_argument(
+    add = partial(option, parser)
+    add("--all", "print every metric of the report")
+    add("--names", "also print the name that ncu uses")
+    add(
         "--explain",
+        "print what each metric means (default: if 12 or fewer are printed)",
         action=BooleanOptionalAction,
         default=None,
-        help="print what each metric means (default: if 12 or fewer are printed)",
     )
     add_selection(parser)
     add_output(parser, "terminal", "json", "csv", "parquet")

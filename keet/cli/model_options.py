@@ -1,16 +1,16 @@
-"""Options of the commands that can ask a model.
-
-`keet explain --patch FILE`: write a model's edits as a patch, those not confirmed as another.
+"""Options of the commands that can ask a model, and the files of its edits: `keet explain --patch
+FILE` writes them as a patch, and those not confirmed as another.
 """
 
 from __future__ import annotations
 
 import math
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keet.cli.arguments import check_output, named_reports, number, positive, same_file
+from keet.cli.arguments import check_output, named_reports, number, option, positive, same_file
 from keet.cli.pager import print_problem, print_progress
 from keet.errors import ExitCode, UsageError, one_line, reason_of
 from keet.files import replacing
@@ -18,9 +18,8 @@ from keet.files import replacing
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
 
-    from keet.agent.model.settings import ModelOptions, ModelSpec
-if TYPE_CHECKING:
     from keet.agent.edits.patches import PatchFile
+    from keet.agent.model.settings import ModelOptions, ModelSpec
     from keet.explanation.explanation_types import Explanation
 
 
@@ -98,60 +97,36 @@ def add_model(parser: ArgumentParser, *, is_optional: bool = True) -> _ArgumentG
     """`is_optional`: the command works without a model."""
     group = parser.add_argument_group("model")
     _add_choice(group)
+    add = partial(option, group)
     if is_optional:
-        group.add_argument(
-            "--no-model", action="store_true", help="ignore KEET_MODEL and the configured model"
-        )
-    group.add_argument(
+        add("--no-model", "ignore KEET_MODEL and the configured model")
+    add(
         "--redact",
+        "do not send kernel names and paths, source text, or both",
         choices=("names", "source", "all"),
-        help="do not send kernel names and paths, source text, or both",
     )
     _add_budget(group, 14_000, "kernel or question")
     add_show_prompt(group)
-    group.add_argument(
-        "--transcript",
-        type=Path,
-        metavar="FILE",
-        help="record requests and replies in FILE (JSON lines)",
-    )
-    group.add_argument(
-        "--replay",
-        type=Path,
-        metavar="FILE",
-        help="take the replies from a transcript instead of a model",
-    )
-    group.add_argument(
-        "--no-cache", action="store_true", help="ask the model even if the answer is cached"
-    )
+    add("--transcript FILE", "record requests and replies in FILE (JSON lines)", type=Path)
+    add("--replay FILE", "take the replies from a transcript instead of a model", type=Path)
+    add("--no-cache", "ask the model even if the answer is cached")
     return group
 
 
 def _add_choice(group: _ArgumentGroup) -> None:
-    group.add_argument(
-        "--model",
-        metavar="PROVIDER:NAME",
-        help="model to ask, as openai:gpt-… or anthropic:…; default: KEET_MODEL",
+    add = partial(option, group)
+    add(
+        "--model PROVIDER:NAME", "model to ask, as openai:gpt-… or anthropic:…; default: KEET_MODEL"
     )
-    group.add_argument(
-        "--base-url",
-        metavar="URL",
-        help="URL of an OpenAI-compatible server (vLLM, ollama, llama.cpp)",
-    )
-    group.add_argument(
-        "--price",
-        metavar="IN/OUT",
-        help="US$ per million input and output tokens, as 2.5/10: prints the cost",
-    )
+    add("--base-url URL", "URL of an OpenAI-compatible server (vLLM, ollama, llama.cpp)")
+    add("--price IN/OUT", "US$ per million input and output tokens, as 2.5/10: prints the cost")
 
 
 def add_chosen_model(parser: ArgumentParser) -> _ArgumentGroup:
     """For `keet optimize`, whose model has to see the source, and whose rounds are kept anyway."""
     group = parser.add_argument_group("model")
     _add_choice(group)
-    group.add_argument(
-        "--no-model", action="store_true", help="ignore KEET_MODEL and the configured model"
-    )
+    option(group, "--no-model", "ignore KEET_MODEL and the configured model")
     _add_budget(group, 120_000, "round")
     return group
 
@@ -176,40 +151,36 @@ _LONGEST_PROPOSAL = 24_000
 
 
 def _add_budget(group: _ArgumentGroup, tokens: int, per: str) -> None:
-    group.add_argument(
-        "--token-budget",
+    add = partial(option, group)
+    add(
+        "--token-budget N",
+        f"limit of input tokens per {per} (default: {tokens})",
         type=positive,
         default=tokens,
-        metavar="N",
-        help=f"limit of input tokens per {per} (default: {tokens})",
     )
-    group.add_argument(
-        "--time-limit",
+    add(
+        "--time-limit SECONDS",
+        "longest total wait for the model (default: depends on the number of calls)",
         type=number("a number of seconds above 0", lambda seconds: 0 < seconds < math.inf),
-        metavar="SECONDS",
-        help="longest total wait for the model (default: depends on the number of calls)",
     )
 
 
 def add_show_prompt(group: _ArgumentGroup) -> None:
-    group.add_argument(
-        "--show-prompt", action="store_true", help="print what would be sent; send nothing"
-    )
+    option(group, "--show-prompt", "print what would be sent; send nothing")
 
 
 def add_edits(group: _ArgumentGroup) -> None:
     """For the command whose model suggests edits."""
-    group.add_argument(
-        "--patch",
-        type=Path,
-        metavar="FILE",
-        help="write the edits that can be applied as one patch to FILE, for git apply; those "
+    add = partial(option, group)
+    add(
+        "--patch FILE",
+        "write the edits that can be applied as one patch to FILE, for git apply; those "
         "whose cause is not confirmed go to another file beside it; changes no source file",
+        type=Path,
     )
-    group.add_argument(
+    add(
         "--no-compile",
-        action="store_true",
-        help="do not compile edits (default: compile with nvcc, if found, in a temporary folder)",
+        "do not compile edits (default: compile with nvcc, if found, in a temporary folder)",
     )
 
 

@@ -13,6 +13,7 @@ import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,6 +23,7 @@ from keet.cli.arguments import (
     add_output,
     check_page,
     number,
+    option,
     output_errors,
     positive,
 )
@@ -73,137 +75,107 @@ def configure(parser: ArgumentParser) -> None:
 
 def _add_program(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("program (commands run in a copy of SOURCE, by sh -c)")
-    group.add_argument("--build", required=True, metavar="COMMAND", help="builds the program")
-    group.add_argument("--run", required=True, metavar="COMMAND", help="runs it, to be timed")
-    group.add_argument(
-        "--check", metavar="COMMAND", help="exits with 0 if the last run was right; after each run"
-    )
-    group.add_argument(
-        "--compare",
+    add = partial(option, group)
+    add("--build COMMAND", "builds the program", required=True)
+    add("--run COMMAND", "runs it, to be timed", required=True)
+    add("--check COMMAND", "exits with 0 if the last run was right; after each run")
+    add(
+        "--compare FILE[:TYPE]",
+        "an output that must stay as in the first run; - is stdout; TYPE: text (default), "
+        "float32, float64, bytes",
         action="append",
         default=[],
-        metavar="FILE[:TYPE]",
-        help="an output that must stay as in the first run; - is stdout; TYPE: text (default), "
-        "float32, float64, bytes",
     )
-    group.add_argument(
-        "--tolerance",
+    add(
+        "--tolerance R",
+        "with --compare: allowed difference as a share of each number (default: 0)",
         type=_tolerance,
         default=0.0,
-        metavar="R",
-        help="with --compare: allowed difference as a share of each number (default: 0)",
     )
-    group.add_argument(
-        "--absolute-tolerance",
+    add(
+        "--absolute-tolerance A",
+        "with --compare: allowed difference added to that (default: 0)",
         type=_tolerance,
         default=0.0,
-        metavar="A",
-        help="with --compare: allowed difference added to that (default: 0)",
     )
-    group.add_argument(
-        "--may-change",
+    add(
+        "--may-change PATTERN",
+        "files that may change, relative to SOURCE: kernel.cu, 'src/*.cu'; can be repeated",
         action="append",
         required=True,
-        metavar="PATTERN",
-        help="files that may change, relative to SOURCE: kernel.cu, 'src/*.cu'; can be repeated",
     )
-    group.add_argument(
-        "--check-files",
+    add(
+        "--check-files PATTERN",
+        "files that only the check needs, as expected results: not there during build and run",
         action="append",
         default=[],
-        metavar="PATTERN",
-        help="files that only the check needs, as expected results: not there during build and run",
     )
-    group.add_argument(
-        "--exclude",
-        action="append",
-        default=[],
-        metavar="PATTERN",
-        help="files that are not copied (always: .git)",
+    add(
+        "--exclude PATTERN", "files that are not copied (always: .git)", action="append", default=[]
     )
 
 
 def _add_goal(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("goal")
-    group.add_argument(
+    add = partial(option, group)
+    add(
         "--goal",
+        "the time in which the GPU runs kernels, or of the whole program (default: gpu)",
         choices=("gpu", "wall"),
         default="gpu",
-        help="the time in which the GPU runs kernels, or of the whole program (default: gpu)",
     )
     add_kernel(group)
-    group.add_argument(
-        "--no-wall-check",
-        action="store_true",
-        help="keep gains of GPU time that are not seen in the time of the program",
-    )
+    add("--no-wall-check", "keep gains of GPU time that are not seen in the time of the program")
 
 
 def _add_limits(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("limits")
-    group.add_argument(
-        "--rounds", type=positive, default=5, metavar="N", help="rounds at most (default: 5)"
-    )
-    group.add_argument(
-        "--repeats",
+    add = partial(option, group)
+    add("--rounds N", "rounds at most (default: 5)", type=positive, default=5)
+    add(
+        "--repeats N",
+        "timed runs of each program per round, from 3 on (default: 5)",
         type=repeats,
         default=5,
-        metavar="N",
-        help="timed runs of each program per round, from 3 on (default: 5)",
     )
-    group.add_argument(
-        "--max-minutes", type=_amount, metavar="M", help="begin no round after M minutes of work"
-    )
-    group.add_argument(
-        "--max-tokens", type=positive, metavar="N", help="begin no round after N tokens"
-    )
-    group.add_argument(
-        "--max-cost", type=_amount, metavar="USD", help="begin no round after USD (needs a price)"
-    )
+    add("--max-minutes M", "begin no round after M minutes of work", type=_amount)
+    add("--max-tokens N", "begin no round after N tokens", type=positive)
+    add("--max-cost USD", "begin no round after USD (needs a price)", type=_amount)
     for name, what, seconds in (
         ("build", "a build", 600),
         ("run", "a run", 120),
         ("check", "a check", 600),
         ("proposer", "a proposer command", 1800),
     ):
-        group.add_argument(
-            f"--{name}-limit",
+        add(
+            f"--{name}-limit S",
+            f"end {what} after S seconds (default: {seconds})",
             type=_amount,
             default=float(seconds),
-            metavar="S",
-            help=f"end {what} after S seconds (default: {seconds})",
         )
 
 
 def _add_machine(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("who proposes, and where it runs")
     add_proposer(group)
-    group.add_argument(
-        "--runner",
-        default="local",
-        metavar="RUNNER",
-        help="local; command:TEMPLATE with {request} and {result}, two folders (ssh, Slurm, "
+    add = partial(option, group)
+    add(
+        "--runner RUNNER",
+        "local; command:TEMPLATE with {request} and {result}, two folders (ssh, Slurm, "
         "containers); folder:DIR, for a machine that nothing else can reach (default: local)",
+        default="local",
     )
-    group.add_argument(
-        "--no-wait",
-        action="store_true",
-        help="exit with 7 instead of waiting for a person or the result of folder:DIR",
-    )
-    group.add_argument("--no-profile", action="store_true", help="do not profile with ncu")
-    group.add_argument(
-        "--folder", type=Path, metavar="DIR", help="where rounds are kept (default: SOURCE.keet)"
-    )
-    group.add_argument(
-        "--apply", action="store_true", help="apply the best patch to SOURCE at the end"
-    )
+    add("--no-wait", "exit with 7 instead of waiting for a person or the result of folder:DIR")
+    add("--no-profile", "do not profile with ncu")
+    add("--folder DIR", "where rounds are kept (default: SOURCE.keet)", type=Path)
+    add("--apply", "apply the best patch to SOURCE at the end")
 
 
 def add_proposer(group: _ArgumentGroup) -> None:
-    group.add_argument(
-        "--proposer",
-        metavar="command:TEMPLATE",
-        help="a coding agent: a command that edits the current folder; gets the prompt on stdin "
+    option(
+        group,
+        "--proposer command:TEMPLATE",
+        "a coding agent: a command that edits the current folder; gets the prompt on stdin "
         "and as the file {prompt} (default: --model, else a person)",
     )
 

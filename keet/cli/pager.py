@@ -1,14 +1,12 @@
-"""A result that is longer than the screen goes through a pager, as in git: the beginning stays in
-sight.
+"""Where a command prints: results through a pager, and all else on stderr.
 
-Only on a terminal. `KEET_PAGER`, `PAGER` or `less` is the pager; an empty value or `cat` switches
-it off, and where it is not installed, the result is printed.
+A result that is longer than the screen goes through a pager, as in git: the beginning stays in
+sight. Only on a terminal. `KEET_PAGER`, `PAGER` or `less` is the pager; an empty value or `cat`
+switches it off, and where it is not installed, the result is printed.
 
-What commands write to stderr: progress, problems that do not stop them, hints, and `--quiet`.
-
-`--quiet` drops notes and progress, but not errors: `sys.stderr` is then a stream that drops
-everything, so that no command has to check the option. Errors that are not raised as exceptions are
-written to `loud_stderr`.
+stderr gets progress, problems that do not stop the command, and hints. `--quiet` drops notes and
+progress, but not errors: `sys.stderr` is then a stream that drops everything, so that no command
+has to check the option. Errors that are not raised as exceptions are written to `loud_stderr`.
 """
 
 from __future__ import annotations

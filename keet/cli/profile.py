@@ -9,10 +9,12 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keet.cli.arguments import number, option_type, pattern, positive
+from keet.cli.arguments import number, option, option_type, pattern, positive
 from keet.cli.pager import loud_stderr, print_note
 from keet.errors import IngestError, NotAvailable, UsageError, one_line
 from keet.lazy import install_command
@@ -53,123 +55,88 @@ _duration = number("a positive number", lambda value: 0 < value <= 1e6)
 
 def configure(parser: ArgumentParser) -> None:
     parser.usage = "keet profile [options] -- COMMAND ..."
-    parser.add_argument(
-        "-o",
-        "--output",
+    add = partial(option, parser)
+    add(
+        "-o, --output FILE",
+        "the report (default: PROGRAM.ncu-rep, or PROGRAM_2.ncu-rep … if it exists)",
         type=Path,
-        metavar="FILE",
-        help="the report (default: PROGRAM.ncu-rep, or PROGRAM_2.ncu-rep … if it exists)",
     )
-    parser.add_argument("-f", "--force", action="store_true", help="replace FILE if it exists")
+    add("-f, --force", "replace FILE if it exists")
     _add_selection(parser)
     _add_limits(parser)
-    _add_plain_run(parser)
-    parser.add_argument(
+    add("--no-plain-run", "do not run the program without ncu first")
+    add(
+        "--check-overhead",
+        "also run the program without the recorder, and print the cost of recording",
+    )
+    add(
         "--clock-control",
+        "leave the clocks unchanged (none) or lock them to the base clock (default: none)",
         choices=("none", "base"),
         default="none",
-        help="leave the clocks unchanged (none) or lock them to the base clock (default: none)",
     )
-    parser.add_argument(
-        "--light",
-        action="store_true",
-        help="no warp samples and no source text: a small report, for many launches",
-    )
-    parser.add_argument("--function", metavar="FILE:NAME", help="profile one Python function")
-    parser.add_argument(
-        "--ncu", metavar="PATH", help="the ncu to run (default: the one on the PATH)"
-    )
-    parser.add_argument(
-        "--ncu-options",
-        type=shlex.split,
-        default=[],
-        metavar="TEXT",
-        help="further options for ncu",
-    )
-    parser.add_argument(
+    add("--light", "no warp samples and no source text: a small report, for many launches")
+    add("--function FILE:NAME", "profile one Python function")
+    add("--ncu PATH", "the ncu to run (default: the one on the PATH)")
+    add("--ncu-options TEXT", "further options for ncu", type=shlex.split, default=[])
+    add(
         "--dry-run",
-        action="store_true",
-        help="print an ncu command to copy, with the sections and metrics that decide; run nothing",
+        "print an ncu command to copy, with the sections and metrics that decide; run nothing",
     )
-    parser.add_argument(
-        "--verbose",
-        action="store_true",
-        help="with --dry-run: the complete command, with every metric that keet can use",
-    )
-    parser.add_argument(
+    add("--verbose", "with --dry-run: the complete command, with every metric that keet can use")
+    add(
         "--format",
+        "print what keet explain prints, or only the path of the report (default: terminal)",
         choices=("terminal", "json", "path"),
         default="terminal",
-        help="print what keet explain prints, or only the path of the report (default: terminal)",
     )
 
 
 def _add_selection(parser: ArgumentParser) -> None:
     """Options that select the launches to profile."""
-    parser.add_argument(
-        "--kernel",
+    add = partial(option, parser)
+    add(
+        "--kernel REGEX",
+        "profile only kernels whose name matches (without a plain run: the function name)",
         type=pattern,
-        metavar="REGEX",
-        help="profile only kernels whose name matches (without a plain run: the function name)",
     )
-    parser.add_argument(
+    add(
         "--first",
-        action="store_true",
-        help="profile the first launch of each kernel (default: the kernels with the most time)",
+        "profile the first launch of each kernel (default: the kernels with the most time)",
     )
-    parser.add_argument(
-        "--launch-skip", type=_count, metavar="N", help="skip the first N launches that match"
-    )
-    parser.add_argument(
-        "--launch-count",
-        type=positive,
-        metavar="N",
-        help="profile N launches that match, of all kernels together, from the first on or after "
+    add("--launch-skip N", "skip the first N launches that match", type=_count)
+    add(
+        "--launch-count N",
+        "profile N launches that match, of all kernels together, from the first on or after "
         "--launch-skip (default with --launch-skip: 1)",
+        type=positive,
     )
-    parser.add_argument(
+    add(
         "--range",
-        action="store_true",
-        help="profile all kernels between cudaProfilerStart and cudaProfilerStop as one range, for "
+        "profile all kernels between cudaProfilerStart and cudaProfilerStop as one range, for "
         "kernels that can't be replayed alone",
     )
 
 
 def _add_limits(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--max-passes",
+    add = partial(option, parser)
+    add(
+        "--max-passes N",
+        "profile as many launches as fit into N passes; a launch needs about 24 (default: 480)",
         type=positive,
         default=480,
-        metavar="N",
-        help="profile as many launches as fit into N passes; a launch needs about 24 "
-        "(default: 480)",
     )
-    parser.add_argument(
-        "--max-minutes",
+    add(
+        "--max-minutes M",
+        "stop ncu after M minutes and keep the launches profiled so far (default: 10)",
         type=_duration,
         default=10.0,
-        metavar="M",
-        help="stop ncu after M minutes and keep the launches profiled so far (default: 10)",
     )
-    parser.add_argument(
-        "--kernel-timeout",
+    add(
+        "--kernel-timeout S",
+        "skip a kernel that makes no progress under ncu for S seconds (default: 60)",
         type=_duration,
         default=60.0,
-        metavar="S",
-        help="skip a kernel that makes no progress under ncu for S seconds (default: 60)",
-    )
-
-
-def _add_plain_run(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--no-plain-run",
-        action="store_true",
-        help="do not run the program without ncu first",
-    )
-    parser.add_argument(
-        "--check-overhead",
-        action="store_true",
-        help="also run the program without the recorder, and print the cost of recording",
     )
 
 
@@ -235,14 +202,11 @@ def _free_name(args: Namespace) -> Path:
     """PROGRAM.ncu-rep, or the first of PROGRAM_2.ncu-rep … that does not exist."""
     named = args.function.partition(":")[0] if args.function else _script(args.program)
     stem = Path(named).stem or "report"
-    number = 1
     from keet.report.run_table import table_path
 
-    while True:
-        path = Path(f"{stem}{f'_{number}' if number > 1 else ''}.ncu-rep")
-        if not path.exists() and not table_path(path).exists():
-            return path
-        number += 1
+    names = chain([stem], (f"{stem}_{number}" for number in count(2)))
+    paths = (Path(f"{name}.ncu-rep") for name in names)
+    return next(path for path in paths if not path.exists() and not table_path(path).exists())
 
 
 def _script(program: list[str]) -> str:

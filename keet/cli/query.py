@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from keet.cli.arguments import Destination, add_output, check_output, positive, writing
+from keet.cli.arguments import Destination, add_output, check_output, option, positive, writing
 from keet.cli.top import add_store, note_older, open_filled
 from keet.errors import UsageError
 from keet.files import replacing
@@ -52,11 +52,11 @@ def configure(parser: ArgumentParser) -> None:
         metavar="SQL",
         help="one SELECT; without it, list the columns; - reads standard input",
     )
-    parser.add_argument(
-        "--limit",
+    option(
+        parser,
+        "--limit N",
+        f"print at most N rows (default: {_ON_A_TERMINAL} on a terminal, else all)",
         type=positive,
-        metavar="N",
-        help=f"print at most N rows (default: {_ON_A_TERMINAL} on a terminal, else all)",
     )
     add_output(parser, "terminal", "csv", "json", "parquet")
 

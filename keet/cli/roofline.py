@@ -9,13 +9,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from keet.cli.arguments import (
-    Destination,
-    add_output,
-    add_report,
-    add_selection,
-    selected_launches,
-)
+from keet.cli.arguments import Destination, add_output, add_report, add_selection, selected_launches
 
 EXAMPLES = """\
 examples:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from functools import partial
 
 from keet.cli.arguments import (
     Destination,
@@ -13,6 +14,7 @@ from keet.cli.arguments import (
     add_run_table,
     add_selection,
     add_source,
+    option,
     selected_launches,
 )
 from keet.profile import Launch
@@ -34,22 +36,21 @@ def configure(parser: ArgumentParser) -> None:
     add_source(parser)
     add_run_table(parser)
     add_selection(parser)
-    parser.add_argument(
+    add = partial(option, parser)
+    add(
         "--sort",
+        "order of the launches: by number, or longest first (default: launch)",
         choices=("launch", "time"),
         default="launch",
-        help="order of the launches: by number, or longest first (default: launch)",
     )
-    parser.add_argument(
+    add(
         "--all",
-        action="store_true",
-        help=f"list up to 400 launches (default: the {MAX_ROWS} longest, in the order of --sort; "
+        f"list up to 400 launches (default: the {MAX_ROWS} longest, in the order of --sort; "
         "json: all)",
     )
-    parser.add_argument(
+    add(
         "--verbose",
-        action="store_true",
-        help="also say which values of the command line are masked, because they may be secret, "
+        "also say which values of the command line are masked, because they may be secret, "
         "and print the complete ncu command",
     )
     add_output(parser, "terminal", "json")

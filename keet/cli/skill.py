@@ -4,8 +4,10 @@ in rounds of profile, explain, change, check and compare."""
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from pathlib import Path
 
+from keet.cli.arguments import option
 from keet.cli.pager import print_note, show_text
 from keet.errors import UsageError, reason_of
 
@@ -25,15 +27,13 @@ _PLACES = (
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--install",
+    add = partial(option, parser)
+    add(
+        "--install DIR",
+        "write DIR/keet/SKILL.md instead of printing it; missing folders are created",
         type=Path,
-        metavar="DIR",
-        help="write DIR/keet/SKILL.md instead of printing it; missing folders are created",
     )
-    parser.add_argument(
-        "-f", "--force", action="store_true", help="replace an existing SKILL.md that differs"
-    )
+    add("-f, --force", "replace an existing SKILL.md that differs")
 
 
 def run(args: Namespace) -> None:

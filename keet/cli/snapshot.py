@@ -7,13 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from keet.cli.arguments import (
-    add_report,
-    add_run_table,
-    add_source,
-    check_output,
-    writing,
-)
+from keet.cli.arguments import add_report, add_run_table, add_source, check_output, option, writing
 from keet.files import STDIN
 
 EXAMPLES = """\
@@ -30,11 +24,10 @@ def configure(parser: ArgumentParser) -> None:
     add_report(parser)
     add_source(parser)
     add_run_table(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="output file; - is stdout; compressed if the name ends in .zst (default: the name of "
+    option(
+        parser,
+        "-o, --output FILE",
+        "output file; - is stdout; compressed if the name ends in .zst (default: the name of "
         "REPORT with .keet.json, in the current folder; stdout if REPORT is -)",
     )
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keet.cli.arguments import Destination, add_kernel, add_output, add_top, pattern, top_of
+from keet.cli.arguments import Destination, add_kernel, add_output, add_top, option, pattern, top_of
 from keet.cli.pager import print_note
 from keet.errors import UsageError
 
@@ -41,28 +42,23 @@ def add_store(parser: ArgumentParser) -> None:
 
 def configure(parser: ArgumentParser) -> None:
     add_store(parser)
-    parser.add_argument(
+    add = partial(option, parser)
+    add(
         "--by",
+        "how to group launches on each GPU (default: kernel, with its shape)",
         choices=("kernel", "finding", "file"),
         default="kernel",
-        help="how to group launches on each GPU (default: kernel, with its shape)",
     )
-    parser.add_argument(
+    add(
         "--sort",
+        "rank groups by the time that a fix could save (default), or by its share of the time "
+        "on the group's own GPU",
         choices=("saved", "share"),
         default="saved",
-        help="rank groups by the time that a fix could save (default), or by its share of the time "
-        "on the group's own GPU",
     )
     add_top(parser, "groups of each list", default=10, data=("json", "csv"), also=("--limit",))
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help="print the details of all listed groups (default: of the first three)",
-    )
-    parser.add_argument(
-        "--device", type=pattern, metavar="REGEX", help="only launches on GPUs whose name matches"
-    )
+    add("--all", "print the details of all listed groups (default: of the first three)")
+    add("--device REGEX", "only launches on GPUs whose name matches", type=pattern)
     add_kernel(parser)
     add_output(parser, "terminal", "json", "csv", "markdown")
 

@@ -24,6 +24,7 @@ from keet.cli.arguments import (
     add_run_table,
     add_selection,
     exiting_with,
+    option,
     report_path,
     selected_launches,
 )
@@ -61,13 +62,13 @@ def configure(parser: ArgumentParser) -> None:
         "and a file with a text, or the text itself in quotes; - reads one of them from standard "
         "input",
     )
-    parser.add_argument(
-        "--report",
+    option(
+        parser,
+        "--report REPORT",
+        "the report as an option: keet verify TEXT --report REPORT",
         type=report_path,
         action="append",
         default=[],
-        metavar="REPORT",
-        help="the report as an option: keet verify TEXT --report REPORT",
     )
     add_run_table(parser)
     add_selection(parser)
@@ -99,13 +100,9 @@ def _in_order(args: Namespace) -> list[str]:
     files: list[str] = args.files
     if not args.report and len(files) == 1:
         raise UsageError("name the report and the text: keet verify REPORT TEXT")
-    if args.report or _is_text(files[-1]):
-        return files
-    if not _is_text(files[0]) and looks_like_report(Path(files[0])):
-        return files
-    if not looks_like_report(Path(files[-1])):
-        return files
-    return [*files[1:], files[0]]
+    is_last = args.report or _is_text(files[-1]) or not looks_like_report(Path(files[-1]))
+    has_report_first = not _is_text(files[0]) and looks_like_report(Path(files[0]))
+    return files if is_last or has_report_first else [*files[1:], files[0]]
 
 
 def _reports(args: Namespace, named: list[str]) -> list[Path]:

@@ -227,6 +227,16 @@ def reports_in(folder: Path) -> list[Path]:
     return [path.relative_to(here) if path.is_relative_to(here) else path for path in paths]
 
 
+def reports_named(name: str | os.PathLike[str]) -> list[Path]:
+    """The reports of `baseline:NAME` or of a folder; else the file that is named."""
+    if isinstance(name, str) and name.startswith("baseline:"):
+        from keet.report.baselines import find_baseline
+
+        return [*find_baseline(name.removeprefix("baseline:")).runs]
+    path = name if isinstance(name, Path) else Path(name)  # STDIN stays what it is
+    return reports_in(path) if path.is_dir() else [path]
+
+
 def _identity(path: str) -> tuple[int, int] | None:
     try:
         status = os.stat(path)  # noqa: PTH116
@@ -261,14 +271,17 @@ def status_of(path: str) -> os.stat_result | None:
 
 
 def _head(path: str) -> bytes:
-    """The first bytes of a regular file; nothing of pipes and devices, which could block."""
+    """The first bytes of a regular file; nothing of folders, and of pipes and devices, which could
+    block."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError):
         return b""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return b""
     with os.fdopen(descriptor, "rb") as file:
-        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        return file.read(_HEAD) if is_file else b""
+        return file.read(_HEAD)
 
 
 def is_report_name(name: str) -> bool:
@@ -282,8 +295,5 @@ def looks_like_report(path: Path) -> bool:
 
 def _is_text_report(head: bytes) -> bool:
     head = head.removeprefix(b"\xef\xbb\xbf")
-    if _SNAPSHOT.match(head):
-        return True
-    if _TABLE_HEADER.search(head) is not None:
-        return True
-    return b"\n    ------" in head and _PRINTED_LAUNCH.search(head) is not None
+    has_printed = b"\n    ------" in head and _PRINTED_LAUNCH.search(head)
+    return bool(_SNAPSHOT.match(head) or _TABLE_HEADER.search(head) or has_printed)

@@ -348,55 +348,45 @@ def find_top(store: Store, selection: Selection) -> TopDocument:
 
 
 _GPUS = """
-SELECT {keys}, arg_max(device, length(device)), count(*) FILTER (named) AS n,
-    count(*) FILTER (named AND spent_us IS NULL),
-    sum(spent_us) FILTER (named), sum(spent_us), sum(run_launches) FILTER (named),
-    count(*) FILTER (named AND replay_gap), sum(spent_us) FILTER (named AND replay_gap),
+SELECT {keys}, arg_max(device, length(device)) AS device, count(*) FILTER (named) AS launches,
+    count(*) FILTER (named AND spent_us IS NULL) AS untimed,
+    sum(spent_us) FILTER (named) AS time_us, sum(spent_us) AS total_us,
+    sum(run_launches) FILTER (named) AS run_launches,
+    count(*) FILTER (named AND replay_gap) AS replay_gaps,
+    sum(spent_us) FILTER (named AND replay_gap) AS replay_gap_us,
     arg_max(struct_pack(path := path, launch := launch_id), coalesce(spent_us, -1))
-        FILTER (named AND replay_gap)
-FROM {source} GROUP BY {keys} HAVING n > 0 ORDER BY in_run DESC, n DESC, {keys}
+        FILTER (named AND replay_gap) AS gap_example
+FROM {source} GROUP BY {keys} HAVING launches > 0 ORDER BY in_run DESC, launches DESC, {keys}
 """
 _RUNS = """
-SELECT {keys}, count(*), sum(run_total_us), sum(run_unprofiled_us),
-    count(*) FILTER (NOT run_overlap_known)
-FROM {runs} GROUP BY {keys}
+SELECT {keys}, count(*) AS runs, sum(run_total_us) AS total_us,
+    sum(run_unprofiled_us) AS not_profiled_us,
+    count(*) FILTER (NOT run_overlap_known) AS summed_runs
+FROM {source} GROUP BY {keys}
 """
+_NO_RUNS = {"runs": 0, "not_profiled_us": None, "summed_runs": 0}
 
 
 def _gpus(store: Store, chosen: LaunchFilter) -> dict[tuple[Any, ...], GpuDocument]:
     """By the values of `TIME_BASE`."""
-    keys = ", ".join(TIME_BASE)
-    size = len(TIME_BASE)
-    rows = store.query(_GPUS.format(keys=keys, source=chosen.source), chosen.parameters).rows
-    runs: list[tuple[Any, ...]] = []
-    if any(row[size - 1] for row in rows):
-        runs = store.query(_RUNS.format(keys=keys, runs=chosen.runs), chosen.parameters).rows
-    of_run = {row[:size]: row[size:] for row in runs}
-    return {row[:size]: _gpu(row, of_run.get(row[:size], (0, None, None, 0))) for row in rows}
+    keys, size = ", ".join(TIME_BASE), len(TIME_BASE)
+
+    def cells(sql: str, source: str) -> dict[tuple[Any, ...], dict[str, Any]]:
+        table = store.query(sql.format(keys=keys, source=source), chosen.parameters)
+        return {row[:size]: dict(zip(table.columns, row)) for row in table.rows}
+
+    gpus = cells(_GPUS, chosen.source)
+    runs = cells(_RUNS, chosen.runs) if any(gpu["in_run"] for gpu in gpus.values()) else {}
+    return {key: _gpu({**_NO_RUNS, **gpu, **runs.get(key, {})}) for key, gpu in gpus.items()}
 
 
-def _gpu(row: tuple[Any, ...], of_run: tuple[Any, ...]) -> GpuDocument:
-    """`row`: the values of `TIME_BASE`, then those of `_GPUS`."""
-    _, capability, sms, in_run, device, launches, untimed, time, *others = row
-    total, run_launches, gaps, gap_us, example = others
-    runs, run_total, not_profiled, summed = of_run
-    return GpuDocument(
-        device=device,
-        compute_capability=capability,
-        sm_count=sms,
-        launches=launches,
-        untimed=untimed,
-        time_us=_rounded(time),
-        total_us=_rounded(run_total if in_run else total),
-        basis="run" if in_run else "reports",
-        runs=runs,
-        run_launches=run_launches,
-        not_profiled_us=_rounded(not_profiled),
-        replay_gaps=gaps,
-        replay_gap_us=_rounded(gap_us),
-        gap_example=GapExampleDocument(**example) if example else None,
-        summed_runs=summed,
-    )
+def _gpu(cells: Mapping[str, Any]) -> GpuDocument:
+    """`cells`: of `_GPUS` and, if its times are of runs, of `_RUNS`."""
+    named = {**cells, "basis": "run" if cells["in_run"] else "reports"}
+    named |= {name: _rounded(cell) for name, cell in cells.items() if name.endswith("_us")}
+    example = cells["gap_example"]
+    named["gap_example"] = GapExampleDocument(**example) if example else None
+    return GpuDocument(**{name: named[name] for name in GpuDocument.names()})
 
 
 _REPORTS = """
@@ -442,8 +432,8 @@ def _opportunity(
     lead = min(affected, key=lambda m: (-(m.time_us or -1), m.kernel, m.limiter or ""))
     grid, block = leader.shape
     saved_us = None if leader.saved_us is None else _rounded(max(0.0, leader.saved_us))
-    return OpportunityDocument(
-        rank=leader.rank,
+    return OpportunityDocument.taken_from(
+        leader,
         kernel=lead.kernel,
         kernels=len({member.kernel for member in members}),
         grid=grid,
@@ -451,23 +441,18 @@ def _opportunity(
         device=gpu.device,
         compute_capability=gpu.compute_capability,
         sm_count=gpu.sm_count,
-        launches=leader.launches,
         untimed=leader.launches - leader.timed,
         time_us=_rounded(leader.time_us),
         share=_share(_rounded(leader.time_us), gpu.total_us),
         limiter=lead.limiter,
-        finding=leader.finding,
         finding_launches=leader.finding_launches if leader.finding else 0,
         forecast=_gain(leader),
         saved_us=saved_us,
         saved_share=_share(saved_us, gpu.total_us),
-        not_judged=leader.not_judged,
         path=path,
         launch=shown.id,
         gone=is_gone(path),
         basis=gpu.basis,
-        run_launches=leader.run_launches,
-        replay_gaps=leader.replay_gaps,
         saved_of_us=_rounded(leader.forecast_of_us),
         unknown_us=_rounded(leader.unknown_us),
         unlike_us=_rounded(leader.unlike_us),

@@ -1,15 +1,14 @@
-"""The tool `list_reports`: the reports in the folders, or the launches of one.
+"""What the MCP server serves: the folders that it was given, the reports in them, and its tools.
 
-Limits file access of the MCP server to the folders that it was given.
+`AllowedFolders` limits file access. Paths are checked after links and `..` are resolved, and again
+when the file is open, because a folder may have become a link in between. The error is the same for
+a file outside the folders, a missing file and a file that is not regular, so that a client can't
+find out which other files exist. The contents and the location of the folders themselves are not
+secret.
 
-Paths are checked after links and `..` are resolved, and again when the file is open, because a
-folder may have become a link in between. The error is the same for a file outside the folders, a
-missing file and a file that is not regular, so that a client can't find out which other files
-exist. The contents and the location of the folders themselves are not secret.
-
-Keeps reports in memory between calls, since an agent makes several calls for one report.
-
-The tools that the server offers: those of `keet_tools`, and `list_reports`.
+`ReportCache` keeps reports in memory between calls, since an agent makes several calls for one
+report. `TOOLS` are those of `keet_tools`, and `list_reports`, which lists the reports in the
+folders, or the launches of one.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ import duckdb
 
 from keet.corpus.store.part_writer import FileRecord, write_part
 from keet.corpus.store.reader import open_store
-from keet.corpus.store.report_rows import FileRows, Row, rows_of
+from keet.corpus.store.report_rows import FileRows, Row, slices_of
 from keet.corpus.store.schema import LAUNCHES, METRICS, PARTS, utc_now
 from keet.corpus.top import Selection, find_top
 from keet.documents.top import By
@@ -54,7 +54,7 @@ def sample_rows() -> list[FileRows]:
     reports = sorted(SAMPLES.glob("*/*.ncu-rep*"))
     profiles = [read_profile(path) for path in reports]
     told = [explain(profile, profile.launches, 5) for profile in profiles]
-    return [rows_of(each, lambda launch: repr(launch)[:TEXT]) for each in told]
+    return [next(slices_of(each, lambda launch: repr(launch)[:TEXT])) for each in told]
 
 
 def varied(rows: FileRows, number: int, dice: random.Random) -> FileRows:

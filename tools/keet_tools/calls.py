@@ -1,10 +1,9 @@
-"""A call of a tool: its progress, and its reply with at most so many characters.
+"""What every tool has: its call with progress and cancellation, the reports that it reads, and its
+reply with at most so many characters.
 
 A text is for a client of the MCP server, or for keet's own agent: then the name of its evidence
 follows each number, `76.6% {l2_hit_rate_pct#0}`. Both are made from the same pages and sentences.
-
-Reports that tools read: those that the MCP server opens, or those that the agent explains; and
-name patterns in arguments, with the launches that they select.
+The reports are those that the MCP server opens, or those that the agent explains.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""The tools `explain` and `context`: what limits kernels; `context` within a number of tokens.
-
-The tools `diff` and `verify`: reports before and after a change, and the numbers of a text.
-
-The tool `what_if`: what a launch would gain if claims about its work were true.
+"""The tools `explain`, `context`, `diff`, `verify` and `what_if`: what limits kernels, what changed
+between two reports, whether a text is right, and what a launch would gain if claims were true.
 
 A claim is as in an answer of keet's agent: a finding, the kind of work, and how much of it is
 needed or goes, as an expression over names of evidence, numbers, and constants of the caller.
@@ -61,8 +58,7 @@ from keet_tools.results import (
 )
 
 if TYPE_CHECKING:
-    from keet.explanation.explanation_types import Explanation, LaunchExplanation
-if TYPE_CHECKING:
+    from keet.explanation.explanation_types import Explanation
     from keet.verification.verdicts import CheckedSentence
 
 

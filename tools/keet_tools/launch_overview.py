@@ -28,15 +28,7 @@ from keet.pages.hotspots import (
 )
 from keet.profile import Absent
 from keet.units import Quantity
-from keet_tools.answers import (
-    Abstention,
-    Answer,
-    AnswerText,
-    ToolInput,
-    place_name,
-    quote,
-    shorten,
-)
+from keet_tools.answers import Abstention, Answer, AnswerText, ToolInput, place_name, quote, shorten
 
 _LAUNCHES = 20
 """That are listed; a tool has all."""
@@ -167,12 +159,8 @@ def source_hotspots(tool_input: ToolInput, launch: int | None = None, report: in
     say = AnswerText(tool_input.names, each.view.ledger.scope)
     what = "samples" if hotspots.ranked_by == "samples" else "executed instructions, none sampled,"
     unit = "source line" if hotspots.by == "line" else "instruction"
-    heading = Sentence(
-        "Share of {what} ({total}) by {unit}; waits are shares of its own samples:",
-        what=what,
-        total=hotspots_summary(hotspots),
-        unit=unit,
-    )
+    form = "Share of {what} ({total}) by {unit}; waits are shares of its own samples:"
+    heading = Sentence(form, what=what, total=hotspots_summary(hotspots), unit=unit)
     partial = hotspots.partial.text if hotspots.partial else ""
     sass = each.launch.disassembly if hotspots.by != "line" and tool_input.show_source else {}
     rows = []

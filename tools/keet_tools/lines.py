@@ -91,10 +91,8 @@ def _ranked(
         hidden = [replace(row, pointer=row.parameter or "another") for row in each.reuse]
         each = replace(each, reuse=hidden)
     page = page_of(each.rows[shown], each.rows_total, asked.offset, _LINES)
-    chosen = Sentence(
-        "The representative of {of:d} launches: name another with launch.",
-        of=constant(of, "", "launches"),
-    )
+    form = "The representative of {of:d} launches: name another with launch."
+    chosen = Sentence(form, of=constant(of, "", "launches"))
     notes = [chosen] if of > 1 and report.focus is None else []
 
     def text_of(count: int) -> str:
@@ -113,7 +111,8 @@ def _ranked(
         notes=notes,
         line=None,
         row=None,
-        **_common(report, each),
+        **about_launch(report, launch),
+        **_common(each),
     )
 
 
@@ -153,10 +152,7 @@ def _one_line(
 
     def text_of(count: int) -> str:
         page = line_page(
-            [document],
-            place,
-            instructions=slice(offset, offset + count),
-            addresses=call.shows_code,
+            [document], place, instructions=slice(offset, offset + count), addresses=call.shows_code
         )
         scope = scope_in(report.scope, launch.id)
         text = call.page(lambda _: page, at=line_text(place), scope=scope)
@@ -171,7 +167,8 @@ def _one_line(
         notes=others,
         line=_summary(document, place, starts),
         row=document.rows[0] if document.rows else None,
-        **_common(report, document),
+        **about_launch(report, launch),
+        **_common(document),
     )
 
 
@@ -199,11 +196,8 @@ def _place(
     )
 
 
-def _common(report: ReadReport, document: HotspotsLaunch) -> dict[str, Any]:
+def _common(document: HotspotsLaunch) -> dict[str, Any]:
     return {
-        "report": report.name,
-        "launch": document.id,
-        "kernel": document.kernel,
         "samples": document.total if document.ranked_by == "samples" else None,
         "pointers": document.reuse or [],
         "not_checked": list(map(NotChecked.taken_from, document.skipped)),

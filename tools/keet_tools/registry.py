@@ -1,17 +1,14 @@
-"""The tools that keet's own agent may call: descriptions for a model, and `call_tool`.
+"""The list of tools: name, description, types of argument and result, function.
 
-They are those of `tools`, with names of evidence in their texts. The reports are open already, so
-`report` is a number, and arguments that can have one value only are not offered.
-
-The list of tools: name, description, argument and result types, function.
-
-The MCP server offers all of them, and `list_reports`; keet's own agent those of `registry`.
+The MCP server offers all of them, and `list_reports`. keet's own agent has those with a short
+description, with names of evidence in their texts: the reports are open already, so `report` is a
+number, and arguments that can have one value only are not offered. `call_tool` calls them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -41,6 +38,8 @@ class ServerTool(NamedTuple):
     result: type[results.ToolResult]
     call: Callable[..., ToolReply]
     """Its name is that of the tool."""
+    short: str = ""
+    """The description for keet's own agent; empty: it does not have the tool."""
 
     @property
     def name(self) -> str:
@@ -84,6 +83,7 @@ _ALL = (
         results.ExplainArguments,
         results.ExplainToolResult,
         explain,
+        "keet's findings on launches: causes, lines, forecasts, where the time goes.",
     ),
     ServerTool(
         "One source line: samples, stalls and what they wait for, SASS, address patterns and "
@@ -92,12 +92,15 @@ _ALL = (
         results.LineArguments,
         results.LineToolResult,
         line,
+        "A source line (`file.cu:31`): stalls and what they wait for, SASS, addresses, bytes, "
+        "loops; `0x0130`: SASS from there; without `line`: hottest lines, bytes by pointer.",
     ),
     ServerTool(
         "Numbered source lines with their share of the samples.",
         results.SourceArguments,
         results.SourceToolResult,
         source,
+        "Source text from a line on, with each line's share of samples.",
     ),
     ServerTool(
         "How much work a launch does and how much of it is needed: instructions and bytes per "
@@ -106,6 +109,7 @@ _ALL = (
         results.AmountsArguments,
         results.AmountsToolResult,
         amounts,
+        "How much work is done and needed: per item, array, access, loop; bounds.",
     ),
     ServerTool(
         "Metrics of a launch with unit and meaning. One that is not listed was not collected: it "
@@ -113,6 +117,7 @@ _ALL = (
         results.MetricsArguments,
         results.MetricsToolResult,
         metrics,
+        "Metrics by ncu name, id, label or words; without a pattern: roofline, key metrics.",
     ),
     ServerTool(
         "What limits the warps per SM, what would let more in, and the occupancy with other "
@@ -120,6 +125,7 @@ _ALL = (
         results.OccupancyArguments,
         results.OccupancyToolResult,
         occupancy,
+        "What limits occupancy; theoretical occupancy if something changed.",
     ),
     ServerTool(
         "The speed-up if claims about the work of a launch were true, with the next limiter: how "
@@ -127,6 +133,7 @@ _ALL = (
         results.WhatIfArguments,
         results.WhatIfToolResult,
         what_if,
+        "Gain if claims held: JSON list of {finding, kind, of, needed|removed}; constants: `N=4`.",
     ),
     ServerTool(
         "What changed between two reports and why: faster, slower, unchanged or inconclusive, "
@@ -136,6 +143,7 @@ _ALL = (
         results.DiffArguments,
         results.DiffToolResult,
         diff,
+        "Compare report `before` with `after`, or a launch of each: time, and why.",
     ),
     ServerTool(
         "One launch explained in at most max_tokens tokens, for a prompt that asks another model "
@@ -165,18 +173,6 @@ SERVER_TOOLS = {tool.name: tool for tool in _ALL}
 
 _NOT_OFFERED = frozenset({"source", "kernel", "top", "force"})
 """Arguments that a model of keet does not need; they work."""
-_DESCRIPTIONS = {
-    "explain": "keet's findings on launches: causes, lines, forecasts, where the time goes.",
-    "line": "A source line (`file.cu:31`): stalls and what they wait for, SASS, addresses, bytes, "
-    "loops; `0x0130`: SASS from there; without `line`: hottest lines, bytes by pointer.",
-    "source": "Source text from a line on, with each line's share of samples.",
-    "amounts": "How much work is done and needed: per item, array, access, loop; bounds.",
-    "metrics": "Metrics by ncu name, id, label or words; without a pattern: roofline, key metrics.",
-    "occupancy": "What limits occupancy; theoretical occupancy if something changed.",
-    "what_if": "Gain if claims held: JSON list of {finding, kind, of, needed|removed}; constants: "
-    "`N=4`.",
-    "diff": "Compare report `before` with `after`, or a launch of each: time, and why.",
-}
 _SUMMARIES: Mapping[str, Callable[..., Answer]] = {
     each.__name__: each
     for each in (list_launches, analyst_findings, source_hotspots, address_forms)
@@ -211,20 +207,20 @@ class Tool(NamedTuple):
     """A JSON Schema, as short as it can be: it is sent with each request."""
 
 
-def _tool(name: str) -> Tool:
-    whole = SERVER_TOOLS[name].input_schema
+def _offered(tool: ServerTool, useless: Set[str] = frozenset()) -> Tool:
+    whole = tool.input_schema
     properties = {
         field: {"type": "integer" if field in _NUMBERS else part["type"]}
         for field, part in whole["properties"].items()
-        if field not in _NOT_OFFERED
+        if field not in _NOT_OFFERED | useless
     }
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     if required := [field for field in whole["required"] if field not in _NUMBERS]:
         schema["required"] = required
-    return Tool(name, _DESCRIPTIONS[name], schema)
+    return Tool(tool.name, tool.short, schema)
 
 
-TOOLS: Mapping[str, Tool] = {name: _tool(name) for name in _DESCRIPTIONS}
+TOOLS: Mapping[str, Tool] = {tool.name: _offered(tool) for tool in _ALL if tool.short}
 
 
 def offered_tools(tool_input: ToolInput) -> tuple[Tool, ...]:
@@ -236,13 +232,7 @@ def offered_tools(tool_input: ToolInput) -> tuple[Tool, ...]:
     hidden |= {"explain"} if is_one_launch else set()  # its answer is in the first prompt
     useless = {"report"} if is_one_report else set()
     useless |= {"launch", "before_launch", "after_launch"} if is_one_launch else set()
-    offered = []
-    for tool in TOOLS.values():
-        properties = tool.parameters["properties"]
-        kept = {name: part for name, part in properties.items() if name not in useless}
-        if tool.name not in hidden:
-            offered.append(tool._replace(parameters={**tool.parameters, "properties": kept}))
-    return tuple(offered)
+    return tuple(_offered(SERVER_TOOLS[name], useless) for name in TOOLS if name not in hidden)
 
 
 # --- calling

@@ -1,6 +1,7 @@
-"""What the tools return: types that a client can check, made of those of the JSON documents.
+"""What the tools take and return.
 
-Argument types of the tools. Coding agents read the descriptions, so they are short.
+Results are types that a client can check, made of those of the JSON documents. Coding agents read
+the descriptions of arguments, so they are short.
 """
 
 from __future__ import annotations
@@ -413,8 +414,7 @@ class OccupancyArguments(LaunchArguments):
 
 class WhatIfArguments(LaunchArguments):
     claims: Annotated[
-        str,
-        BeforeValidator(lambda given: json.dumps(given) if isinstance(given, list) else given),
+        str, BeforeValidator(lambda given: json.dumps(given) if isinstance(given, list) else given)
     ] = Field(
         max_length=MAX_TEXT,
         description='JSON list like [{"finding": "an id of explain", "kind": "bytes", '

@@ -17,6 +17,7 @@ from keet.corpus.batch.worker import (
     Analysed,
     ContentSample,
     Failed,
+    FileState,
     Hashed,
     Slice,
     Step,
@@ -121,7 +122,8 @@ class DuplicateTracker:
             return
         self.hashes[number] = known
         owner = self.owners.get(known)
-        if owner is not None and not self._may_add_run(number, owner):
+        may_have_run = self._files[number].table != NO_TABLE
+        if owner is not None and not self.adds_run(number, owner, has_run=may_have_run):
             yield Duplicate(number, known, owner)
         elif known in self._waiting:
             self._waiting[known].append(number)
@@ -129,18 +131,12 @@ class DuplicateTracker:
             self._waiting[known] = deque()
             yield NextStep(number, "analyse")
 
-    def _may_add_run(self, number: Number, owner: Owner) -> bool:
-        """Whether its run table may have times that the stored rows lack."""
-        table = self._files[number].table
-        if self.is_successor(number, owner):
-            return table != owner.table
-        return owner.run is None and table != NO_TABLE
-
-    def adds_run(self, number: Number, owner: Owner, run: RunTotals | None) -> bool:
-        """Whether its rows replace the stored rows of equal content."""
+    def adds_run(self, number: Number, owner: Owner, *, has_run: bool) -> bool:
+        """Whether its rows replace the stored rows of equal content. `has_run`: it has times of the
+        run, or may have them."""
         if self.is_successor(number, owner):
             return self._files[number].table != owner.table
-        return owner.run is None and run is not None
+        return owner.run is None and has_run
 
     def is_successor(self, number: Number, owner: Owner) -> bool:
         """It has the path of the owner, or the owner no longer exists: it may have been moved."""
@@ -296,25 +292,26 @@ class Batch:
 
     def _add_slice(self, number: int, index: int, rows: FileRows) -> None:
         if index == 0:
-            self._discard(self._large_reports.pop(number, None))  # slices of a worker that died
+            self._discard(number)  # slices of a worker that died
             self._large_reports[number] = self._writer.new_large_report()
         self._writer.add_slice(self._large_reports[number], rows)
 
-    def _discard(self, large_report: LargeReport | None) -> None:
-        if large_report is not None:
+    def _discard(self, number: int) -> None:
+        """Drop the slices that have arrived, if there are any."""
+        if large_report := self._large_reports.pop(number, None):
             self._writer.discard(large_report)
 
     def _analysed(self, answer: WorkerAnswer, rows: FileRows, slices: int) -> None:
         number, sha256 = answer.task.number, rows.sha256
         if not slices:  # an earlier attempt may have left some
-            self._discard(self._large_reports.pop(number, None))
-        large_report = self._large_reports.pop(number, None)
+            self._discard(number)
         owner = self._duplicates.owners.get(sha256) if sha256 else None
-        if sha256 and owner and not self._duplicates.adds_run(number, owner, rows.run):
+        has_run = rows.run is not None
+        if sha256 and owner and not self._duplicates.adds_run(number, owner, has_run=has_run):
             self._record_duplicate(Duplicate(number, sha256, owner))
-            self._discard(large_report)
+            self._discard(number)
         else:
-            self._record_done(answer, rows, large_report)
+            self._record_done(answer, rows, self._large_reports.pop(number, None))
         self._act(self._duplicates.finished(number))
 
     def _record_done(
@@ -324,18 +321,10 @@ class Batch:
         spent = rows.gpu_us
         if large_report is not None:
             count, spent = count + large_report.launches, spent + large_report.gpu_us
-        record = _with_file_state(
-            _record(
-                file,
-                "done",
-                rows.run,
-                sha256=rows.sha256,
-                launches=count,
-                reason="; ".join(filter(None, [*rows.notes, rows.table_problem])) or None,
-                origin_sha256=rows.origin_sha256,
-            ),
-            answer,
-        )
+        reason = "; ".join(filter(None, [*rows.notes, rows.table_problem])) or None
+        known: dict[str, Any] = {"sha256": rows.sha256, "origin_sha256": rows.origin_sha256}
+        known |= {"reason": reason, "launches": count}
+        record = _record(file, "done", rows.run, answer=answer, **known)
         if large_report is None:
             self._writer.add(record, rows)
         else:
@@ -358,15 +347,8 @@ class Batch:
         equal content are duplicates."""
         file, owner = self._files[equal.number], equal.of
         if self._duplicates.is_successor(equal.number, owner):
-            record = _record(
-                file,
-                "done",
-                owner.run,
-                sha256=equal.sha256,
-                launches=owner.launches,
-                origin_sha256=owner.origin_sha256,
-            )
-            self._writer.add(record)
+            known: dict[str, Any] = {"sha256": equal.sha256, "origin_sha256": owner.origin_sha256}
+            self._writer.add(_record(file, "done", owner.run, launches=owner.launches, **known))
             self._duplicates.owners[equal.sha256] = owner._replace(path=storable(file.path))
             self.progress = self.progress.plus(done=1, **_run_counts(owner.run))
             return
@@ -377,10 +359,9 @@ class Batch:
 
     def _failed(self, answer: WorkerAnswer, reason: str) -> None:
         number = answer.task.number
-        self._discard(self._large_reports.pop(number, None))
-        record = failed_record(self._files[number], reason)
-        record = record._replace(sha256=self._duplicates.hashes.get(number))
-        self._writer.add(_with_file_state(record, answer))
+        self._discard(number)
+        sha256 = self._duplicates.hashes.get(number)
+        self._writer.add(failed_record(self._files[number], reason, answer, sha256=sha256))
         self.progress = self.progress.plus(failed=1)
         if answer.task.step != "analyse":
             self._act(self._duplicates.answered(number, None))
@@ -393,30 +374,27 @@ def _run_counts(run: RunTotals | None) -> dict[str, int]:
 
 
 def _record(
-    file: ReportFile, status: str, run: RunTotals | None = None, **known: Any
+    file: ReportFile,
+    status: str,
+    run: RunTotals | None = None,
+    *,
+    answer: WorkerAnswer | None = None,
+    **known: Any,
 ) -> FileRecord:
-    """`known`: other fields."""
-    if run is not None:
-        known["run_total_us"] = run.total_us
-        known["run_unprofiled_us"] = run.unprofiled_us
-        known["run_overlap_known"] = run.overlap_known
-    return bare_record(storable(file.path), status)._replace(
-        size=file.size,
-        mtime_ns=file.mtime_ns,
-        run_table_size=file.table.size,
-        run_table_mtime_ns=file.table.mtime_ns,
-        **known,
-    )
+    """With the size and time that the worker saw: the file may have changed since it was listed.
+    `known`: other fields."""
+    seen = answer and answer.seen
+    state = seen or FileState(file.size, file.mtime_ns, *file.table)
+    of_run = {f"run_{name}": value for name, value in run._asdict().items()} if run else {}
+    seconds = answer.seconds if answer else None
+    bare = bare_record(storable(file.path), status)
+    return bare._replace(seconds=seconds, **state._asdict(), **of_run, **known)
 
 
-def failed_record(file: ReportFile, reason: str) -> FileRecord:
-    return _record(file, "failed", reason=reason)
-
-
-def _with_file_state(record: FileRecord, answer: WorkerAnswer) -> FileRecord:
-    """With the size and time that the worker saw: the file may have changed since it was listed."""
-    seconds = record._replace(seconds=answer.seconds)
-    return seconds._replace(**answer.seen._asdict()) if answer.seen else seconds
+def failed_record(
+    file: ReportFile, reason: str, answer: WorkerAnswer | None = None, **known: Any
+) -> FileRecord:
+    return _record(file, "failed", answer=answer, reason=reason, **known)
 
 
 def write_quarantine(out: Path) -> list[Failure]:

@@ -35,6 +35,11 @@ MOST_EQUAL = 256
 ATTEMPTS = 3
 """Attempts per chunk. In each, Dask itself retries a chunk whose worker died."""
 _CONNECT_SECONDS = 15
+_COUNTS = (
+    *("failed", "duplicates", "launches", "gpu_seconds", "runs", "timed_runs", "unused_tables"),
+    "noted",
+)
+"""Fields of the progress of a chunk that are added up."""
 _WORKER_LOST = ("KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError")
 
 
@@ -199,17 +204,9 @@ class DaskCluster:
 
 def _added(tally: BatchProgress, chunk: BatchProgress, files: int) -> BatchProgress:
     """Files that an earlier attempt had finished count as done."""
-    return tally.plus(
-        done=files - chunk.failed - chunk.duplicates,
-        failed=chunk.failed,
-        duplicates=chunk.duplicates,
-        launches=chunk.launches,
-        gpu_seconds=chunk.gpu_seconds,
-        runs=chunk.runs,
-        timed_runs=chunk.timed_runs,
-        unused_tables=chunk.unused_tables,
-        noted=chunk.noted,
-    )._replace(worker_memory=max(tally.worker_memory, chunk.worker_memory))
+    counts = {name: getattr(chunk, name) for name in _COUNTS}
+    total = tally.plus(done=files - chunk.failed - chunk.duplicates, **counts)
+    return total._replace(worker_memory=max(tally.worker_memory, chunk.worker_memory))
 
 
 def _fatal(problem: BaseException) -> KeetError:

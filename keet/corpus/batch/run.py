@@ -1,8 +1,7 @@
-"""Runs a batch: finds reports, analyses them in workers, and writes their rows into a store.
+"""Runs a batch: finds reports, analyses them in workers, writes their rows into a store, and says
+what was done.
 
 Modules are imported where they are used: workers start while this process does its imports.
-
-The text about a finished batch, for the command and the Python API.
 """
 
 from __future__ import annotations
@@ -17,11 +16,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.corpus.batch.coordinator import BatchProgress
-from keet.corpus.discovery import SearchResult
 from keet.errors import UsageError
 from keet.formatting import count_noun
-from keet.pages.top import known_runs_text
 
 if TYPE_CHECKING:
     from keet.corpus.batch.coordinator import BatchProgress
@@ -279,6 +275,8 @@ def summary_text(counts: BatchProgress, unchanged: int, searched: SearchResult) 
             f"time; analysed in {duration_text(counts.seconds)} ({rates_text(counts)})"
         )
     if counts.runs:
+        from keet.pages.top import known_runs_text
+
         files = count_noun(counts.done, "file")
         lines.append(known_runs_text(counts.runs, counts.timed_runs, files))
     lines += _remarks(counts, searched)

@@ -142,9 +142,8 @@ def _stored_content(store: Store, files: Sequence[ReportFile]) -> StoredContent:
     columns = f"SELECT sha256, size, path, launches, origin_sha256, {of_run}"
     chosen = f"status = 'done' AND {_HAS_ROWS}"
     rows = store.query(
-        f"SELECT sha256, size, path, launches, origin_sha256, {of_run} FROM ("
-        f"{columns}, 0 AS now, filename, file_row_number FROM parts.files WHERE {chosen} "
-        f"UNION ALL {columns}, 1, NULL, NULL FROM files WHERE {chosen}) "
+        f"{columns} FROM ({columns}, 0 AS now, filename, file_row_number FROM parts.files "
+        f"WHERE {chosen} UNION ALL {columns}, 1, NULL, NULL FROM files WHERE {chosen}) "
         "WHERE size IN (SELECT size FROM wanted) "
         "ORDER BY now, filename DESC, file_row_number DESC"
     ).rows
@@ -190,22 +189,12 @@ _BYTE = re.compile(r"\\udc([89a-f][0-9a-f])")
 """How `storable` writes a byte of a file name that is not valid UTF-8."""
 
 
-class SearchRoot(NamedTuple):
-    """A file or folder on the command line."""
-
-    path: str
-    """Absolute, as in `discovery`."""
-
-    def relative(self, path: str) -> str | None:
-        """None if `path` is not below it."""
-        if path == self.path:
-            return os.path.basename(path)  # noqa: PTH119 - as in `discovery`
-        start = self.path.rstrip(os.sep) + os.sep
-        return path.removeprefix(start) if path.startswith(start) else None
-
-
-def search_root(path: Path) -> SearchRoot:
-    return SearchRoot(storable(os.path.abspath(path)))  # noqa: PTH100 - Path.absolute keeps `..`
+def _relative(path: str, root: str) -> str | None:
+    """None if `path` is not below the file or folder `root`; both are absolute."""
+    if path == root:
+        return os.path.basename(path)  # noqa: PTH119 - as in `discovery`
+    start = root.rstrip(os.sep) + os.sep
+    return path.removeprefix(start) if path.startswith(start) else None
 
 
 def is_gone(stored: str) -> bool:
@@ -221,10 +210,8 @@ def as_named(stored: str) -> str:
 def _is_absent(path: str) -> bool:
     try:
         os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except (OSError, ValueError):
-        pass
+    except (OSError, ValueError) as problem:
+        return isinstance(problem, FileNotFoundError | NotADirectoryError)
     return False
 
 
@@ -237,10 +224,11 @@ def find_gone(
     there = {storable(file.path) for file in present}
     with open_manifest(out) as store:
         rows = store.query("SELECT path FROM files WHERE status <> 'gone' ORDER BY path").rows
-    roots = [search_root(place) for place in places]
+    # As in `discovery`: Path.absolute keeps `..`.
+    roots = [storable(os.path.abspath(place)) for place in places]  # noqa: PTH100
 
     def is_mine(path: str) -> bool:
-        relatives = (root.relative(path) for root in roots)
+        relatives = (_relative(path, root) for root in roots)
         return any(name is not None and shard.has(as_named(name)) for name in relatives)
 
     absent = (path for (path,) in rows if path not in there)

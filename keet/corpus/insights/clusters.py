@@ -154,18 +154,12 @@ def _kernels(rows: Sequence[_Row], total_us: float) -> Iterable[ClusterKernelDoc
     """By name and folder: different kernels may have the same short name."""
     shown = shortest_paths([row.path for row in rows])
     for row in rows:
-        yield ClusterKernelDocument(
-            kernel=row.kernel,
-            path=row.path,
+        yield ClusterKernelDocument.taken_from(
+            row,
             shown_path=shown[row.path],
             versions=len(row.files),
-            launches=row.launches,
             files=len(row.files),
-            time_us=row.time_us,
             share_pct=100 * row.time_us / total_us,
-            saved_low_us=row.saved_low_us,
-            saved_likely_us=row.saved_likely_us,
-            saved_high_us=row.saved_high_us,
         )
 
 
@@ -230,20 +224,12 @@ def _extent(seen: _CountedCluster, book: FactBook, share: Evidence) -> Sentence:
 
 
 def _saving(cluster: ClusterDocument, book: FactBook) -> Sentence:
-    low, likely, high = (
-        book.computed(f"saved, {bound}", value, "us")
-        for bound, value in (
-            ("at least", cluster.saved_low_us),
-            ("likely", cluster.saved_likely_us),
-            ("at most", cluster.saved_high_us),
-        )
-    )
     return Sentence(
         "Fixing {which} could save {likely} ({low} to {high}), the sum of their forecasts.",
         which="the slowest version of each" if cluster.versions else "all of them",
-        likely=likely,
-        low=low,
-        high=high,
+        low=book.computed("saved, at least", cluster.saved_low_us, "us"),
+        likely=book.computed("saved, likely", cluster.saved_likely_us, "us"),
+        high=book.computed("saved, at most", cluster.saved_high_us, "us"),
     )
 
 
@@ -281,25 +267,22 @@ class RunTimeSql(NamedTuple):
     @property
     def spent(self) -> str:
         """Microseconds that a launch counts for."""
-        if not self.not_profiled_us:
-            return "duration_us"
         return f"CASE WHEN {self._known} THEN run_time_us ELSE duration_us END"
 
     @property
     def forecast_for(self) -> str:
         """The part of `spent` that the forecast is for: launches of similar length."""
-        if not self.not_profiled_us:
-            return "duration_us"
         return f"CASE WHEN {self._known} THEN {ALIKE} ELSE duration_us END"
 
     @property
     def holds(self) -> str:
         """Whether the forecast of a launch applies to that time."""
-        return f"NOT ({self._known} AND {REPLAY_GAP})" if self.not_profiled_us else "true"
+        return f"NOT ({self._known} AND {REPLAY_GAP})"
 
     @property
     def _known(self) -> str:
-        return f"device IN ({literals(sorted(self.not_profiled_us))})"
+        gpus = literals(sorted(self.not_profiled_us))
+        return f"device IN ({gpus})" if gpus else "false"
 
 
 def run_times(store: InsightSource) -> RunTimeSql:

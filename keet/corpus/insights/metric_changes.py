@@ -31,11 +31,7 @@ def moved_between(usual: Point, here: Point) -> list[MovedDocument]:
     for name in _TELLING:
         spec, before, after = metrics()[name], value_of(usual, name), value_of(here, name)
         if before is not None and after is not None and _apart(before, after) >= _LEAST_CHANGE:
-            moved.append(
-                MovedDocument(
-                    metric=name, label=spec.label, unit=spec.unit, usual=before, here=after
-                )
-            )
+            moved.append(MovedDocument.taken_from(spec, metric=name, usual=before, here=after))
     return sorted(moved, key=lambda entry: -_apart(entry.usual, entry.here))[:_MOST_MOVED]
 
 

@@ -1,6 +1,5 @@
-"""Finds outliers: launches that take much longer than others of the same kernel, shape and GPU.
-
-Finds changes over time: from some file on, a kernel takes longer or shorter than before.
+"""Finds single launches and single moments: launches that take much longer than others of the same
+kernel, shape and GPU, and files from which on a kernel takes longer or shorter than before.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from keet.corpus.insights.points import (
     InsightSource,
     Point,
     joined,
-    literals,
     numbered,
     point_at,
     spoken,
@@ -28,6 +26,7 @@ from keet.corpus.insights.points import (
 )
 from keet.corpus.insights.series import Capture, alike
 from keet.corpus.insights.sweeps import limiters
+from keet.corpus.store.reader import literal
 from keet.documents.insights import (
     ChangeDocument,
     DatedDocument,
@@ -118,38 +117,25 @@ def _insight(store: InsightSource, group: Sequence[_SlowLaunch]) -> InsightDocum
     usual = _median_launch(store, first)
     points = [point_at(store, slow.sha256, slow.launch) for slow in group[:_SHOWN]]
     entries = [
-        OutlierDocument(
-            path=point.path,
-            launch=point.launch,
+        OutlierDocument.taken_from(
+            point,
             time_us=point.duration_us,
             times=point.duration_us / first.median_us,
             moved=moved_between(usual, point),
         )
         for point in points
     ]
-    outliers = OutliersDocument(
-        kernel=first.kernel,
-        device=first.device,
-        grid=first.grid,
-        block=first.block,
-        peers=first.peers,
-        median_us=first.median_us,
-        spread_pct=100 * first.sd,
-        launches=entries,
-        found=len(group),
+    outliers = OutliersDocument.taken_from(
+        first, spread_pct=100 * first.sd, launches=entries, found=len(group)
     )
-    book = FactBook(numbered(points) | {"usual": usual})
-    return _told(outliers, usual, points, book)
+    return _told(outliers, usual, points)
 
 
 def _median_launch(store: InsightSource, slow: _SlowLaunch) -> Point:
-    def literal(text: str | None) -> str:
-        return "NULL" if text is None else literals([text])
-
     table = store.query(
         "SELECT launch_id FROM launches WHERE report_sha256 = "
-        f"{literals([slow.sha256])} AND duration_us > 0 "
-        f"AND kernel_full = {literals([slow.kernel_full])} "
+        f"{literal(slow.sha256)} AND duration_us > 0 "
+        f"AND kernel_full = {literal(slow.kernel_full)} "
         f"AND grid IS NOT DISTINCT FROM {literal(slow.grid)} "
         f"AND block IS NOT DISTINCT FROM {literal(slow.block)} "
         f"ORDER BY abs(ln(duration_us) - ln({slow.median_us!r})), launch_id LIMIT 1"
@@ -160,10 +146,8 @@ def _median_launch(store: InsightSource, slow: _SlowLaunch) -> Point:
 # --- words
 
 
-def _told(
-    outliers: OutliersDocument, usual: Point, points: Sequence[Point], book: FactBook
-) -> InsightDocument:
-    longest = points[0]
+def _told(outliers: OutliersDocument, usual: Point, points: Sequence[Point]) -> InsightDocument:
+    book, longest = FactBook(numbered(points) | {"usual": usual}), points[0]
     peers = book.computed("launches of this kernel and shape", outliers.peers, "")
     time = book.time(longest)
     median = book.computed("median time of the peers", outliers.median_us, "us")
@@ -186,11 +170,8 @@ def _told(
         "No counter of work, caches or clocks in the store changed with it: profile that "
         "launch again before you draw conclusions."
     )
-    title = Sentence(
-        "{kernel}: {launches} much slower than peers",
-        kernel=outliers.kernel,
-        launches=counted(count, "launch"),
-    )
+    form = "{kernel}: {launches} much slower than peers"
+    title = Sentence(form, kernel=outliers.kernel, launches=counted(count, "launch"))
     return book.insight(title, (extent, why), outliers=outliers)
 
 
@@ -322,13 +303,8 @@ def change_insight(store: InsightSource, changed: ChangedHistory) -> InsightDocu
         text.append(
             Sentence("One side of the change is a single file: profile again before you act on it.")
         )
-    title = Sentence(
-        "{kernel}: {percent:.0f} {longer} since {day}",
-        kernel=change.kernel,
-        percent=percent,
-        longer=longer,
-        day=day,
-    )
+    form = "{kernel}: {percent:.0f} {longer} since {day}"
+    title = Sentence(form, kernel=change.kernel, percent=percent, longer=longer, day=day)
     adds = Sentence(
         "The newest profile alone explains how the kernel runs now; the set shows that it was "
         "{was} before, and between which two files that changed.",
@@ -338,12 +314,8 @@ def change_insight(store: InsightSource, changed: ChangedHistory) -> InsightDocu
 
 
 def _dated(point: Point) -> DatedDocument:
-    return DatedDocument(
-        path=point.path,
-        launch=point.launch,
-        created=point.created.isoformat(sep=" ") if point.created else "",
-        time_us=point.duration_us,
-    )
+    created = point.created.isoformat(sep=" ") if point.created else ""
+    return DatedDocument.taken_from(point, created=created, time_us=point.duration_us)
 
 
 def _limiter(change: ChangeDocument) -> Sentence:

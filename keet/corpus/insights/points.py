@@ -1,16 +1,15 @@
-"""Reads points from the store: one launch for each kernel and shape in each file.
+"""What insights are made of: points of the store, the knobs in their names, and the facts of
+texts.
 
-A file that launches a kernel a thousand times gives one point, the median launch: a row of the
-store that a user can look up, not a mean that was never measured.
+A point is one launch for each kernel and shape in each file. A file that launches a kernel a
+thousand times gives one point, the median launch: a row of the store that a user can look up, not a
+mean that was never measured.
 
-The facts of one insight: every number in its texts is recorded here before it is printed.
+A name with a number (`BLOCK_0128.ncu-rep`, `--tile=64`, `gemm<128>`) is a candidate for a knob; it
+is one if it varies in the set and nothing else does. Names that count captures (`run3`) or are not
+parameters (`seed`) are not knobs.
 
-Also helpers for these texts: lists of words, names of limiters, counts.
-
-Finds numbers in names that may be knobs: `BLOCK_0128.ncu-rep`, `--tile=64`, `gemm<128>`.
-
-A name with a number is a candidate; it is a knob if it varies in the set and nothing else does.
-Names that count captures (`run3`) or are not parameters (`seed`) are not knobs.
+Every number in the texts of an insight is recorded in its `FactBook` before it is printed.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from typing import Any, NamedTuple
 
 from keet.analysis.hardware.ceilings import spoken_unit
 from keet.catalog import metrics
-from keet.corpus.store.reader import UNKNOWN_GPU, QueryResult
+from keet.corpus.store.reader import UNKNOWN_GPU, QueryResult, literal
 from keet.corpus.store.schema import METRICS
 from keet.documents.insights import Fact, InsightDocument, MovedDocument
 from keet.evidence import Evidence, Reference, Sentence, slug_of
@@ -196,7 +195,7 @@ def function_of(kernel_full: str) -> str:
     return family_of(kernel_full.replace("(anonymous namespace)::", "")).name.partition("(")[0]
 
 
-Shape = tuple[int | None, int | None, int | None]
+Shape = tuple[int | None, ...]
 
 _TEXTS = (
     *("report_sha256", "path", "kernel", "kernel_full", "device", "grid", "block"),
@@ -296,8 +295,8 @@ def read_points(store: InsightSource, kernels: Iterable[str]) -> list[Point]:
 
 
 def literals(texts: Iterable[str]) -> str:
-    """SQL literals, escaped: names in a store may contain any character."""
-    return ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
+    """A list in SQL."""
+    return ", ".join(map(literal, texts))
 
 
 def with_metrics(store: InsightSource, points: Iterable[Point]) -> list[Point]:
@@ -348,7 +347,6 @@ def _looked_up(
 
 def _point(cells: Mapping[str, Any], metrics: Sequence[str], known: dict[Any, Any]) -> Point:
     """`known`: texts of other points, to keep equal texts in memory once."""
-    axes = [cells[name] for name in _AXES]
     naming = naming_of(cells["path"] or "", cells["process"], cells["command"])
     control = capture_control(cells["control"])
     return Point(
@@ -357,8 +355,8 @@ def _point(cells: Mapping[str, Any], metrics: Sequence[str], known: dict[Any, An
         alike=int(cells["alike"]),
         created=cells["created"],
         duration_us=float(cells["duration_us"]),
-        grid=(axes[0], axes[1], axes[2]),
-        block=(axes[3], axes[4], axes[5]),
+        grid=tuple(cells[name] for name in _AXES[:3]),
+        block=tuple(cells[name] for name in _AXES[3:]),
         naming=known.setdefault(naming, naming),
         control=known.setdefault(control, control),
         metrics=_numbers(cells, [*metrics, "reached_pct"]),
@@ -452,10 +450,7 @@ def extent_of(store: InsightSource, kernel: re.Pattern[str] | None) -> StoreExte
     return StoreExtent(files, launches, tuple(devices or ()), *counts)
 
 
-_OWN = {
-    "duration_us": ("Duration", "us"),
-    "reached_pct": ("Share of peak", "%"),
-}
+_OWN = {"duration_us": ("Duration", "us"), "reached_pct": ("Share of peak", "%")}
 _WHOLE = "set"
 """In ids of facts that belong to no single point."""
 
@@ -475,10 +470,9 @@ class FactBook:
     ) -> InsightDocument:
         """With these facts. `about`: one part of the document, whose name is the kind."""
         (kind,) = about
-        parts: dict[str, Any] = dict.fromkeys(("sweep", "cluster", "outliers", "change"))
-        texts: dict[str, Any] = {"kind": kind, "title": title, "text": list(text), "adds": adds}
-        others = {**texts, **parts, **about}
-        return InsightDocument(id="", facts=dict(self._facts), written=None, **others)
+        parts = {**dict.fromkeys(("sweep", "cluster", "outliers", "change")), **about}
+        known: dict[str, Any] = {"kind": kind, "facts": dict(self._facts), "written": None, **parts}
+        return InsightDocument(id="", title=title, text=list(text), adds=adds, **known)
 
     def cell(self, point: Point, column: str) -> Fact | None:
         """A cell of the store; None if it is empty."""

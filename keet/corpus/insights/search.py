@@ -37,11 +37,7 @@ from keet.corpus.insights.sweeps import (
 )
 from keet.corpus.store.reader import Store, launches_by_gpu
 from keet.documents.document import numbers_in
-from keet.documents.insights import (
-    InsightDocument,
-    InsightsDocument,
-    InsightsGroundingDocument,
-)
+from keet.documents.insights import InsightDocument, InsightsDocument, InsightsGroundingDocument
 from keet.evidence import Sentence, constant, counted
 
 

@@ -169,7 +169,7 @@ def _several(facts: SweepFacts, group: Sequence[int]) -> Sentence:
     return Sentence(
         "At {where} it takes {times:.2f} (at {value}) to {last_times:.2f} (at {last_value}) "
         "the time of the best. {why}",
-        where=joined(values) if len(group) < 4 else span_of(values),
+        where=stretch_of(values),
         times=times,
         value=values[0],
         last_times=last_times,
@@ -252,6 +252,11 @@ def _counter(facts: SweepFacts, group: Sequence[int], difference: CounterDiffere
 def amounts(ends: Sequence[Fact]) -> Sentence:
     """`42,119,000 to 25,475,000`"""
     return Sentence(" to ").join([Sentence("{end:amount}", end=end) for end in ends])
+
+
+def stretch_of(values: Sequence[Sentence]) -> Sentence:
+    """All of a few values, else the ends."""
+    return joined(values) if len(values) < 4 else span_of(values)
 
 
 def span_of(values: Sequence[Sentence]) -> Sentence:

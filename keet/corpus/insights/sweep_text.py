@@ -8,7 +8,13 @@ from collections.abc import Iterator, Sequence
 from keet.corpus.insights import noise
 from keet.corpus.insights.metric_changes import differing_work, label_of, what_fills
 from keet.corpus.insights.points import be, in_table_words, joined, latency_explained_once, spoken
-from keet.corpus.insights.slow_point_text import SweepFacts, amounts, slow_point_sentences, span_of
+from keet.corpus.insights.slow_point_text import (
+    SweepFacts,
+    amounts,
+    slow_point_sentences,
+    span_of,
+    stretch_of,
+)
 from keet.corpus.insights.sweeps import limiters, unchanged_work
 from keet.documents.insights import InsightDocument, LimiterChangeDocument
 from keet.evidence import Evidence, Sentence
@@ -301,7 +307,7 @@ def _dear_run(facts: SweepFacts, run: Sequence[int]) -> Sentence:
     ratio = facts.book.times(f"more per unit at {at}", *costs)
     return Sentence(
         "At {where} a unit of work takes up to {ratio:.2f}{worst} the time of the best: {why}",
-        where=joined(values) if len(run) < 4 else span_of(values),
+        where=stretch_of(values),
         ratio=ratio,
         worst=Sentence(" (at {at})", at=at) if len(run) > 1 else "",
         why=_why_dear(facts, run),

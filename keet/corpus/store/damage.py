@@ -1,10 +1,9 @@
-"""Finds damaged parts of a store: by their checksums, or by reading them if they have none.
+"""Which stores this keet can read, and which of their parts are damaged.
 
 The size and CRC-32 of each table of a part are kept beside the tables. They show damage for
 certain: a damaged page may decode to other values without an error. A CRC-32 is seven times as fast
-as a SHA-256 here, and who forges a table can forge its checksum too.
-
-The version of a store: which stores this keet can read, and to which it can add.
+as a SHA-256 here, and who forges a table can forge its checksum too. Parts without checksums are
+read.
 
 Stores of older versions can be read, without the newer tables. keet adds nothing to them: findings
 and forecasts of two versions can't be compared, and one view would show both.

@@ -1,10 +1,9 @@
-"""Writes parts of a store. A part appears complete or not at all, also with several writers.
+"""Writes Parquet files with duckdb: parts of a store, and the metrics of one report.
 
-`PartQueue` collects finished files and writes them as a part every few seconds, in the background.
-A part contains all rows of its reports. While a report has few slices, they are kept in memory.
-Many slices are written into a temporary folder, and combined when the last one has arrived.
-
-Writes rows as Parquet files with duckdb: the tables of a store, and metrics of one report.
+A part appears complete or not at all, also with several writers. `PartQueue` collects finished
+files and writes them as a part every few seconds, in the background. A part contains all rows of
+its reports. While a report has few slices, they are kept in memory. Many slices are written into a
+temporary folder, and combined when the last one has arrived.
 """
 
 from __future__ import annotations
@@ -262,7 +261,7 @@ class LargeReport:
         """Raises OSError if the disk is full or can't be written."""
         folder = self._folder / f"{self._written:06}"
         folder.mkdir(parents=True)
-        write_tables(folder, {name: getattr(rows, name) for name in TABLES_OF_ROWS})
+        write_tables(folder, _rows_by_table([rows]))
         self._written += 1
 
     def combine(self, folder: Path) -> None:
@@ -275,11 +274,13 @@ class LargeReport:
 
 def joined(slices: Sequence[FileRows]) -> FileRows:
     """Slices of one report as one. Other fields are those of the last slice."""
-    tables: dict[str, Any] = {
-        name: tuple(row for rows in slices for row in getattr(rows, name))
-        for name in TABLES_OF_ROWS
+    return slices[-1]._replace(**_rows_by_table(slices))
+
+
+def _rows_by_table(files: Iterable[FileRows]) -> dict[str, Any]:
+    return {
+        name: tuple(row for rows in files for row in getattr(rows, name)) for name in TABLES_OF_ROWS
     }
-    return slices[-1]._replace(**tables)
 
 
 class FileRecord(NamedTuple):
@@ -358,10 +359,7 @@ def write_part(
 
 def _write_rows(folder: Path, files: Sequence[FileRows], large_report: LargeReport | None) -> None:
     if large_report is None:
-        tables = {
-            name: [row for rows in files for row in getattr(rows, name)] for name in TABLES_OF_ROWS
-        }
-        write_tables(folder, tables)
+        write_tables(folder, _rows_by_table(files))
         return
     for rows in files:
         large_report.write(rows)

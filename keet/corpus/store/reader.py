@@ -1,8 +1,7 @@
 """Opens a store and answers SQL queries: `keet.open_store(path)`.
 
-SQL over `launches`: the GPU, the selection by --device and --kernel, the time that counts.
-
-One definition for all commands on a store. A GPU is its name without the maker, its compute
+At the end is the SQL over `launches` that all commands on a store share: the GPU, the selection by
+--device and --kernel, the time that counts. A GPU is its name without the maker, its compute
 capability and its number of SMs: older versions of ncu write `TITAN V` and newer ones `NVIDIA TITAN
 V`, and a MIG slice has the name of the whole GPU.
 """
@@ -83,12 +82,7 @@ class Store:
     """A store as it was when it was opened. Its connection can read only this store."""
 
     def __init__(
-        self,
-        path: Path,
-        parts: Sequence[Path],
-        version: StoreVersion,
-        *,
-        files_only: bool = False,
+        self, path: Path, parts: Sequence[Path], version: StoreVersion, *, files_only: bool = False
     ) -> None:
         self.path = path
         self.version = version
@@ -323,19 +317,13 @@ def _open(path: Path, *, files_only: bool = False) -> Store:
         raise UsageError(_not_a_store(path)) from None
     parts = part_folders(folder)
     try:
-        if not files_only:
-            _check_visible(folder, parts, version)
+        if not files_only and (damaged := visibly_damaged(parts, version.number)):
+            raise _damaged(folder, damaged)
         return Store(folder, parts, version, files_only=files_only)
     except DamagedReport:
         if part_folders(folder) == parts:
             raise
         return _open(path, files_only=files_only)  # a batch has set a part aside in the meantime
-
-
-def _check_visible(folder: Path, parts: Sequence[Path], version: StoreVersion) -> None:
-    damaged = visibly_damaged(parts, version.number)
-    if damaged is not None:
-        raise _damaged(folder, damaged)
 
 
 def _not_a_store(path: Path) -> str:
@@ -396,7 +384,7 @@ def launches_by_gpu(store: Store) -> str:
         return "launches"
     cases = []
     for gpu, label in labels.items():
-        pairs = zip(StoredGpu._fields, map(_literal, gpu))
+        pairs = zip(StoredGpu._fields, map(literal, gpu))
         is_gpu = " AND ".join(f"{column} IS NOT DISTINCT FROM {cell}" for column, cell in pairs)
         cases.append(f"WHEN {is_gpu} THEN {quoted(label)}")
     return f"(SELECT * REPLACE (CASE {' '.join(cases)} END AS device) FROM launches)"
@@ -418,7 +406,8 @@ def gpu_labels(gpus: Sequence[StoredGpu]) -> dict[StoredGpu, str]:
     return labels
 
 
-def _literal(cell: str | int | None) -> str:
+def literal(cell: str | int | None) -> str:
+    """As SQL, escaped: names in a store may contain any character."""
     return "NULL" if cell is None else quoted(cell) if isinstance(cell, str) else str(cell)
 
 

@@ -95,12 +95,6 @@ def slices_of(
     yield FileRows(tuple(launches), tuple(findings), tuple(account), run)
 
 
-def rows_of(explanation: Explanation, document: Document) -> FileRows:
-    """All rows at once."""
-    (rows,) = slices_of(explanation, document, max(len(explanation.launches), 1))
-    return rows
-
-
 def _run_times(in_run: RunPositions | None) -> RunTotals | None:
     if in_run is None:
         return None

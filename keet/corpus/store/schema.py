@@ -99,10 +99,7 @@ LAUNCHES = (
         run_alike_us="part of `run_time_us` in launches that took between half and twice as long "
         "as this one; NULL: not in the run table",
     ),
-    *_columns(
-        "DOUBLE",
-        run_share="share of those launches in `run_total_us` of `files`, 0 to 1",
-    ),
+    *_columns("DOUBLE", run_share="share of those launches in `run_total_us` of `files`, 0 to 1"),
     *_columns(
         "DOUBLE",
         "us",
@@ -199,8 +196,7 @@ FILES = (
     StoreColumn("recorded", "TIMESTAMP", "time of this record, UTC"),
     *_columns("BIGINT", "byte", run_table_size="size of its run table; NULL: it has none"),
     *_columns(
-        "BIGINT",
-        run_table_mtime_ns="time of the last change of the run table, as `mtime_ns`",
+        "BIGINT", run_table_mtime_ns="time of the last change of the run table, as `mtime_ns`"
     ),
     *_columns(
         "DOUBLE",

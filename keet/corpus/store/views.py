@@ -339,9 +339,7 @@ def quoted(text: str) -> str:
     return f"'{doubled}'"
 
 
-def described_views(
-    version: int = SCHEMA_VERSION,
-) -> dict[str, list[tuple[str, str, str, str]]]:
+def described_views(version: int = SCHEMA_VERSION) -> dict[str, list[tuple[str, str, str, str]]]:
     """Name, type, unit and meaning of each column, by view."""
     columns = {**TABLES, "metrics": _METRICS_COLUMNS}
     return {

@@ -1,7 +1,5 @@
 """A folder in which the examples of docstrings and docs run: as in a clone, and with a store."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Examples of the API's docstrings and of docs/python.md do what they say."""
 
-from __future__ import annotations
-
 import doctest
 import inspect
 import re
@@ -15,9 +13,9 @@ from tests.rows import each_row
 from tests.unit.api.conftest import ROOT
 
 MODULES = (
-    "keet", "keet.api.views", "keet.api.corpus", "keet.api.diff", "keet.api.explain",
-    "keet.api.views", "keet.api.result", "keet.api.corpus", "keet.api.views",
-)  # fmt: skip
+    "keet",
+    *(f"keet.api.{name}" for name in ["corpus", "diff", "explain", "result", "views"]),
+)
 OPTIONS = doctest.REPORT_NDIFF
 TUPLES = {"AccountPart", "LaunchVerdict"}
 """Rows that the examples of other classes show."""

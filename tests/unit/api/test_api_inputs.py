@@ -1,7 +1,5 @@
 """Arguments of the API: right ones mean what they say, wrong ones raise one line."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -38,6 +36,9 @@ def test_launches_are_chosen(tour: Profile) -> None:
     ]
     for launches, kernel, expected in cases:
         assert [each.id for each in selected_launches(tour, launches, kernel)] == expected
+    with pytest.raises(TypeError):
+        api.roofline(TOUR, launches=1.5)  # type: ignore[arg-type]
+    assert tour.to_pandas("duration").columns.tolist() == ["kernel", "duration"]
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -51,20 +52,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"source": "."}, "source is used when a report is read; give it to keet.read_profile"),
     ({"run_table": "x.csv"}, "run_table is used when a report is read"),
 ]
-
-
-@each_row("options, message", WRONG)
-def test_wrong_arguments_of_explain(tour: Profile, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError) as found:
-        api.explain(tour, **options)
-    assert str(found.value).startswith(message)
-    assert "\n" not in str(found.value)
-
-
-def test_other_types(tour: Profile) -> None:
-    with pytest.raises(TypeError):
-        api.roofline(TOUR, launches=1.5)  # type: ignore[arg-type]
-    assert tour.to_pandas("duration").columns.tolist() == ["kernel", "duration"]
 
 
 WRONG_DIFFS: list[tuple[dict[str, Any], str]] = [
@@ -85,11 +72,15 @@ WRONG_DIFFS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@each_row("options, message", WRONG_DIFFS)
-def test_wrong_arguments_of_diff(tour: Profile, options: dict[str, Any], message: str) -> None:
+@each_row(
+    "name, options, message",
+    [*(("explain", *row) for row in WRONG), *(("diff", *row) for row in WRONG_DIFFS)],
+)
+def test_wrong_arguments(tour: Profile, name: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as found:
-        api.diff(tour, **options)
+        getattr(api, name)(tour, **options)
     assert str(found.value).startswith(message)
+    assert "\n" not in str(found.value)
 
 
 def test_unreadable_reports_raise_ingest_error(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """What notebooks show: escaped, short, and complete enough to act on."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 
@@ -38,13 +36,9 @@ def test_an_explanation(tour: api.ExplainResult) -> None:
     for launch in tour.launches:
         assert launch.kernel in shown
     assert tour.launches[0].headline in shown
-    finding = tour.findings[0]
+    finding, launch = tour.findings[0], tour.launches[0]
     assert finding.title in shown
     assert finding.gain in shown
-
-
-def test_parts_of_it(tour: api.ExplainResult) -> None:
-    launch = tour.launches[0]
     shown = parsed(launch._repr_html_())
     assert launch.headline in shown.text
     assert shown.attributes("svg")
@@ -60,6 +54,9 @@ def test_a_profile() -> None:
     assert "tour_full.ncu-repz: 3 launches on NVIDIA H200" in shown
     assert "transpose_tiles<float, 32>" in shown
     assert "12.26 us" in shown
+    made = repeated(read_profile(TOUR), 40)._repr_html_() or ""
+    assert len(made) < 10_000
+    assert "and 108 more launches: profile.to_pandas()" in made
 
 
 @pytest.mark.slow
@@ -90,12 +87,6 @@ def test_names_of_a_report_are_never_markup() -> None:
         assert not shown.attributes("script")
         assert not [name for _, given in shown.elements for name in given if name.startswith("on")]
         assert len(shown.attributes("img")) == (type(each) is api.RooflineResult)
-
-
-def test_many_launches_stay_short() -> None:
-    made = repeated(read_profile(TOUR), 40)._repr_html_() or ""
-    assert len(made) < 10_000
-    assert "and 108 more launches: profile.to_pandas()" in made
 
 
 @pytest.mark.slow

@@ -1,7 +1,5 @@
 """Results of the API are what the commands print."""
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import replace
@@ -20,12 +18,6 @@ from tests.rows import each_row
 from tests.unit.api.conftest import ROOT, TOUR
 
 SLOW, FAST = (ROOT / f"kernels_samples/matrix_flip/{name}.ncu-rep" for name in ("slow", "fast"))
-EXPLAINED: list[tuple[dict[str, Any], tuple[str, ...]]] = [
-    ({}, ()),
-    ({"launches": 1}, ("--launch", "1")),
-    ({"launches": [0, 2], "top": 1}, ("--launch", "0,2", "--top", "1")),
-    ({"kernel": "transpose"}, ("--kernel", "transpose")),
-]
 
 
 def printed(keet: Keet, *arguments: object) -> str:
@@ -34,35 +26,56 @@ def printed(keet: Keet, *arguments: object) -> str:
     return done.out
 
 
-@each_row("options, arguments", EXPLAINED, few=1)
-def test_an_explanation(keet: Keet, options: dict[str, Any], arguments: tuple[str, ...]) -> None:
-    made = api.explain(TOUR, sass=False, **options)
-    command = ("explain", TOUR, "--no-model", "--no-sass", *arguments)
-    assert made.to_dict() == json.loads(printed(keet, *command, "--format", "json"))
-    assert made.to_markdown() == printed(keet, *command, "--format", "markdown")
-    assert made.to_text() == str(made) == printed(keet, *command)
+EXPLAIN = ("explain", TOUR, "--no-model", "--no-sass")
+PLAIN = ("explain", SLOW, "--no-model", "--no-sass", "--all", "--verbose")
+SAME: list[tuple[str, dict[str, Any], tuple[object, ...], str]] = [
+    ("explain", {"launches": 1}, (*EXPLAIN, "--launch", "1"), "json markdown text"),
+    ("explain", {}, EXPLAIN, "json markdown text"),
+    ("explain", {"launches": [0, 2], "top": 1}, (*EXPLAIN, "--launch", "0,2", "--top", 1), "json"),
+    ("explain", {"kernel": "transpose"}, (*EXPLAIN, "--kernel", "transpose"), "json markdown text"),
+    ("roofline", {"launches": range(2)}, ("roofline", TOUR, "--launch", "0-1"), "json svg text"),
+    (
+        "hotspots",
+        {"launches": "0,2", "top": 2},
+        ("hotspots", TOUR, "--launch", "0,2", "--top", 2),
+        "json text",
+    ),
+    ("diff", {"launches": (0, 1)}, ("diff", TOUR, "--launch", "0:1"), "json"),
+]
+"""Functions of the tour, and the command that prints the same in each of these formats."""
+
+
+def check_same(made: Any, keet: Keet, command: tuple[object, ...], formats: str) -> None:
+    for form in formats.split():
+        told = printed(keet, *command, *([] if form == "text" else ["--format", form]))
+        same = made.to_dict() if form == "json" else getattr(made, f"to_{form}")()
+        assert same == (json.loads(told) if form == "json" else told)
+
+
+@each_row("name, options, command, formats", SAME, few=2)
+def test_what_a_command_prints(
+    keet: Keet, name: str, options: Any, command: Any, formats: str
+) -> None:
+    more = {"sass": False} if name == "explain" else {}
+    made = getattr(api, name)(TOUR, **options, **more)
+    check_same(made, keet, command, formats)
+    assert str(made) == made.to_text()
 
 
 @pytest.mark.slow
 def test_pages_and_contexts(keet: Keet) -> None:
     made = api.explain(SLOW)
-    assert made.to_html() == printed(keet, "explain", SLOW, "--no-model", "--format", "html")
+    check_same(made, keet, ("explain", SLOW, "--no-model"), "html")
     assert made.to_context(600) == printed(keet, "context", SLOW, "--max-tokens", 600)
-    tour = api.explain(TOUR)
-    assert tour.to_context() == printed(keet, "context", TOUR)
+    assert api.explain(TOUR).to_context() == printed(keet, "context", TOUR)
     made = api.explain(SLOW, sass=False)
-    command = ("explain", SLOW, "--no-model", "--no-sass", "--all", "--verbose")
-    assert made.to_text(everything=True, verbose=True) == printed(keet, *command)
+    assert made.to_text(everything=True, verbose=True) == printed(keet, *PLAIN)
 
 
 @pytest.mark.slow
 def test_a_difference(keet: Keet) -> None:
     made = api.diff(SLOW, FAST, gate=5)
-    command = ("diff", SLOW, FAST, "--gate", "5")
-    assert made.to_dict() == json.loads(printed(keet, *command, "--format", "json"))
-    assert made.to_markdown() == printed(keet, *command, "--format", "markdown")
-    assert made.to_html() == printed(keet, *command, "--format", "html")
-    assert made.to_text() == printed(keet, *command)
+    check_same(made, keet, ("diff", SLOW, FAST, "--gate", "5"), "json markdown html text")
     pairs, account = made.to_pandas(), made.to_pandas("account")
     assert pairs["verdict"].tolist() == ["faster"]
     assert made.findings == {"fixed": ("uncoalesced_global",), "new": (), "remaining": ()}
@@ -71,21 +84,14 @@ def test_a_difference(keet: Keet) -> None:
     assert made.to_pandas("attribution")["finding"][0] == "uncoalesced_global"
     with pytest.raises(ValueError, match="it has: pairs, account, attribution"):
         made.to_pandas("launches")  # type: ignore[arg-type]
-    launches = api.diff(TOUR, launches=(0, 1))
-    told = printed(keet, "diff", TOUR, "--launch", "0:1", "--format", "json")
-    assert launches.to_dict() == json.loads(told)
     slower = api.diff(FAST, SLOW, gate=5)
     assert repr(slower).endswith("7.02x slower, 1 kernel, gate failed>")
     assert slower.failed
     assert slower.gate.regressions[0].kernel == "flip"
 
 
-def test_a_roofline(keet: Keet) -> None:
+def test_launches_of_a_roofline() -> None:
     made = api.roofline(TOUR, launches=range(2))
-    command = ("roofline", TOUR, "--launch", "0-1")
-    assert made.to_dict() == json.loads(printed(keet, *command, "--format", "json"))
-    assert made.to_svg() == printed(keet, *command, "--format", "svg")
-    assert made.to_text() == printed(keet, *command)
     assert "dram" in {each.id for each in made.launches[0].ceilings}
     assert made.launches[0].to_dict() == made.to_dict()["launches"][0]
 
@@ -139,11 +145,9 @@ def test_frames_of_lines_and_metrics(tour: api.ExplainResult) -> None:
 
 @pytest.mark.slow
 def test_hotspots(keet: Keet) -> None:
+    chosen = ("--launch", "0,2", "--top", 2, "--format", "csv")
+    rows = printed(keet, "hotspots", TOUR, *chosen).splitlines()
     made = api.hotspots(TOUR, launches="0,2", top=2)
-    command = ("hotspots", TOUR, "--launch", "0,2", "--top", 2)
-    assert made.to_dict() == json.loads(printed(keet, *command, "--format", "json"))
-    assert made.to_text() == printed(keet, *command)
-    rows = printed(keet, *command, "--format", "csv").splitlines()
     assert made.to_pandas().columns.tolist()[1:] == rows[0].split(",")[1:]
     line = api.hotspots(SLOW, line="slow.cu:7")
     assert line.to_text() == printed(keet, "hotspots", SLOW, "--line", "slow.cu:7")
@@ -169,9 +173,7 @@ def test_a_batch_and_its_insights(keet: Keet, tmp_path: Path) -> None:
     with api.open_store(store) as opened:
         assert api.insights(opened).insights == api.insights(store).insights
     insights = api.insights(store)
-    command = ("insights", store, "--no-model")
-    assert insights.to_dict() == json.loads(printed(keet, *command, "--format", "json"))
-    assert insights.to_markdown() == printed(keet, *command, "--format", "markdown")
+    check_same(insights, keet, ("insights", store, "--no-model"), "json markdown")
     assert insights.to_pandas().kind.tolist() == ["cluster"]
     assert set(insights.to_pandas("facts").insight) == {"cluster-1"}
     with pytest.raises(api.UsageError, match="kernel 'gemm' matches no launch"):
@@ -215,11 +217,8 @@ def test_launches_are_found_by_number_and_reprs_are_short(tour: api.ExplainResul
 
 
 def test_sides_with_equal_file_names_show_more_of_their_path() -> None:
-    assert _side_names("a/b/slow.ncu-rep", "a/c/slow.ncu-rep") == (
-        "b/slow.ncu-rep",
-        "c/slow.ncu-rep",
-    )
-    assert _side_names("a/slow.ncu-rep", "b/fast.ncu-rep") == ("slow.ncu-rep", "fast.ncu-rep")
+    assert _side_names("a/b/slow.ncu", "a/c/slow.ncu") == ("b/slow.ncu", "c/slow.ncu")
+    assert _side_names("a/slow.ncu", "b/fast.ncu") == ("slow.ncu", "fast.ncu")
     assert _side_names("x/r", "x/r") == ("r", "r")
     assert _side_names("r", "x/r") == ("r", "x/r")
 

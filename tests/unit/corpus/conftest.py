@@ -1,7 +1,5 @@
 """What tests of the store and of a batch share."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Fake analyses for worker processes: each one fails in a certain way."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

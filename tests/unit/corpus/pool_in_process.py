@@ -1,7 +1,5 @@
 """A `Pool` without processes, for tests of other things: a worker takes a second to start."""
 
-from __future__ import annotations
-
 from collections import deque
 from typing import Self
 

@@ -1,7 +1,6 @@
 """Rows of a store made by hand, for tests that need to know every cell."""
 
-from __future__ import annotations
-
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +9,9 @@ from keet.corpus.store.part_writer import FileRecord, write_part
 from keet.corpus.store.reader import open_store
 from keet.corpus.store.report_rows import FileRows, Row
 from keet.corpus.store.schema import ACCOUNT_COLUMNS, FINDING_COLUMNS, LAUNCH_COLUMNS, utc_now
+from keet.profile.run_table import KernelRun, RunTable
+from keet.report import read_profile
+from keet.report.run_table import table_path, write_run_table
 
 
 def launch_row(**cells: object) -> Row:
@@ -115,3 +117,30 @@ def resume_state(out: Path, *reports: FileRows) -> None:
     """A part in which these were analysed."""
     records = [record(str(each.launches[0][1]), each.sha256) for each in reports]
     write_part(out, records, reports)
+
+
+# --- tables of runs, written beside reports as `keet profile` does
+
+OTHER = "never_profiled()"
+
+
+def write_table(
+    report: Path,
+    times: Mapping[str, tuple[int, float]],
+    *,
+    created: str | None = None,
+    age_s: int = 0,
+) -> Path:
+    """`times`: launches and microseconds in all, by short kernel name or `OTHER`."""
+    profile = read_profile(report)
+    full = {launch.kernel: launch.name.full for launch in profile.launches} | {OTHER: OTHER}
+    kernels = tuple(
+        KernelRun(full[name], full[name], None, None, launches, us * 1e3, us * 1e3)
+        for name, (launches, us) in times.items()
+    )
+    table = RunTable(kernels, "cupti", report_created=created or profile.provenance.created)
+    path = table_path(report)
+    write_run_table(table, path)
+    if age_s:
+        os.utime(path, ns=(0, path.stat().st_mtime_ns - age_s * 10**9))
+    return path

@@ -1,7 +1,5 @@
 """`keet batch` from end to end, on real reports: rows, resuming, stopping, other machines."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -63,9 +61,7 @@ def test_batch_of_a_folder_records_every_file(tree: Path, out: Path, keet: Keet,
 
 
 @pytest.mark.slow
-def test_names_that_are_not_utf8_and_snapshots(
-    tmp_path: Path, out: Path, batch: Keet, keet: Keet
-) -> None:
+def test_names_that_are_not_utf8_and_snapshots(tmp_path, out: Path, batch: Keet, keet) -> None:
     tree = folder_of(tmp_path / "tree", "graph.ncu-repz")
     (tree / "graph.ncu-repz").rename(tree / os.fsdecode(b"\xff'[*].ncu-rep"))
     keet("snapshot", REPORTS / "range.ncu-rep", "-o", tree / "range.keet.json")
@@ -77,9 +73,7 @@ def test_names_that_are_not_utf8_and_snapshots(
 
 
 @pytest.mark.slow
-def test_the_same_rows_with_one_worker_and_with_three(
-    tmp_path: Path, batch: Keet, keet: Keet
-) -> None:
+def test_the_same_rows_with_one_worker_and_with_three(tmp_path, batch: Keet, keet: Keet) -> None:
     """In this process and in others."""
     tree = tmp_path / "tree"
     paths = write_varied(tree, 6)
@@ -222,9 +216,7 @@ def cluster() -> Iterator[str]:
 
 @needs_dask
 @pytest.mark.slow
-def test_a_dask_cluster(
-    tree: Path, tmp_path: Path, batch: Keet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dask_cluster(tree: Path, tmp_path: Path, batch: Keet, monkeypatch) -> None:
     """One for all: it takes seconds to start, and tests that run apart would have one each."""
     local, remote, dead = tmp_path / "local", tmp_path / "remote", tmp_path / "dead"
     write_varied(tmp_path / "one", 1)

@@ -1,13 +1,17 @@
 """Which files of a folder are reports, in which order, and each once."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
 import pytest
 
-from keet.corpus.discovery import Shard, find_reports, parse_shard, shard_of
+from keet.corpus.discovery import (
+    Shard,
+    find_reports,
+    looks_like_report,
+    parse_shard,
+    shard_of,
+)
 from keet.errors import UsageError
 from tests.conftest import REPORTS
 
@@ -29,9 +33,7 @@ def names(*places: Path, out: Path | None = None) -> list[str]:
     return [file.relative for file in find_reports(places, out or Path("no-store")).reports]
 
 
-def test_order_is_by_name_and_depth_and_paths_are_absolute(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_order_is_by_name_and_depth_and_paths_are_absolute(tree: Path, monkeypatch) -> None:
     assert names(tree) == ["a.NCU-REP", "b.ncu-rep", "sub/c.ncu-repz", "sub/d.keet.json"]
     monkeypatch.chdir(tree)
     found = find_reports([Path("sub")], Path("no-store")).reports
@@ -99,6 +101,7 @@ def test_pipes_and_devices_are_not_opened(tree: Path) -> None:
     survey = find_reports([tree], tree / "out")
     assert survey.other_files == 1
     assert "pipe.ncu-rep" in [file.relative for file in survey.reports]
+    assert not looks_like_report(tree), "nor folders, as in `keet verify . text.md`"
 
 
 def test_deep_trees_and_missing_paths(tmp_path: Path) -> None:
@@ -111,16 +114,13 @@ def test_deep_trees_and_missing_paths(tmp_path: Path) -> None:
 # --- shards
 
 
-def test_shards_are_even_and_never_change() -> None:
+def test_shards_are_even_never_change_and_cover_a_tree(tree: Path) -> None:
     counts = [0] * 16
     for number in range(16_000):
         counts[shard_of(f"run/{number:06}.ncu-rep", 16)] += 1
     assert 850 < min(counts) <= max(counts) < 1150
     # Shards that ran yesterday go on tomorrow: these numbers must not change.
     assert [shard_of(name, 1000) for name in ("a", "b/c.ncu-rep", "ä")] == [343, 444, 529]
-
-
-def test_the_shards_of_a_tree_cover_it(tree: Path) -> None:
     out = tree / "out"
     parts = [find_reports([tree], out, Shard(n, 3)) for n in range(3)]
     together = sorted(file.relative for part in parts for file in part.reports)

@@ -1,7 +1,5 @@
 """Equal content is analysed once, by the first file that has it, whoever answers first."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`keet batch` where files are deleted, moved and copied between runs, and where it is stopped early."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -38,9 +36,7 @@ def shown(out: Path) -> set[str]:
     return {Path(path).name for (path,) in asked(out, "SELECT path FROM launches")}
 
 
-def test_gone_files_are_reported_and_kept_until_prune(
-    tree: Path, out: Path, batch: Keet, wording
-) -> None:
+def test_gone_files_are_reported_and_kept_until_prune(tree, out: Path, batch, wording) -> None:
     """One that comes back is not analysed again."""
     kept = (tree / "nvtx.ncu-repz").rename(tree.parent / "kept.ncu-rep")
     (tree / "cut.ncu-rep").unlink()
@@ -61,9 +57,7 @@ def test_gone_files_are_reported_and_kept_until_prune(
 
 
 @pytest.mark.parametrize("options", [(), ("--prune",)])
-def test_a_moved_file_gets_its_new_path(
-    tree: Path, out: Path, batch: Keet, options: tuple[str, ...]
-) -> None:
+def test_a_moved_file_gets_its_new_path(tree, out: Path, batch, options: tuple[str, ...]) -> None:
     (tree / "nvtx.ncu-repz").rename(tree / "a.ncu-rep")
     shutil.copy(tree / "a.ncu-rep", tree / "b.ncu-rep")
     batch(tree, "-o", out, *options)
@@ -84,9 +78,7 @@ def test_a_copy_of_a_file_that_changed(tree: Path, out: Path, batch: Keet) -> No
     assert files(out)["again.ncu-rep"] == ("duplicate", "copy.ncu-rep")
 
 
-def test_only_files_below_the_given_folders_are_pruned(
-    tree: Path, out: Path, batch: Keet, tmp_path: Path
-) -> None:
+def test_only_files_below_the_given_folders_are_pruned(tree, out: Path, batch, tmp_path) -> None:
     other = folder_of(tmp_path / "tree2", "metrics_only.ncu-repz")
     batch(other, "-o", out)
     shutil.rmtree(other)
@@ -99,9 +91,7 @@ def test_only_files_below_the_given_folders_are_pruned(
     assert batch(tmp_path / "never", "-o", out, "--prune").code == 2
 
 
-def test_a_folder_may_be_empty_when_it_is_pruned(
-    tree: Path, out: Path, batch: Keet, wording
-) -> None:
+def test_a_folder_may_be_empty_when_it_is_pruned(tree: Path, out: Path, batch, wording) -> None:
     for path in tree.iterdir():
         path.unlink()
     gone = find_gone(out, [tree], ())

@@ -1,8 +1,6 @@
 """Workers crash, hang, leak memory and print; every file gets an answer. Large reports go through a
 batch in slices: the store has their rows once, or not at all."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess
@@ -31,7 +29,7 @@ from keet.corpus.batch.worker_pool import Pool, WorkerLimits
 from keet.corpus.discovery import find_reports
 from keet.corpus.store import part_writer
 from keet.corpus.store.part_writer import PartQueue, joined
-from keet.corpus.store.report_rows import rows_of, slices_of
+from keet.corpus.store.report_rows import slices_of
 from keet.documents.document import json_line
 from keet.errors import NotAvailable
 from keet.explanation.analyst import explain
@@ -101,9 +99,7 @@ class Clock:
 
 
 @pytest.mark.slow
-def test_a_file_over_the_time_limit_does_not_affect_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording
-) -> None:
+def test_a_file_over_the_time_limit_does_not_affect_others(tmp_path, monkeypatch, wording) -> None:
     """The clock jumps when the only worker has begun the file that hangs. The file before it is
     answered first: an answer after the jump would restart the limit, and the test would hang."""
     made = tasks(tmp_path, "fine", "hang", "fine")
@@ -135,9 +131,7 @@ def test_a_file_is_retried_after_a_crash(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_unreadable_answers_and_workers_that_do_not_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording
-) -> None:
+def test_unreadable_answers_and_workers_that_do_not_start(tmp_path, monkeypatch, wording) -> None:
     """The first do not stop the batch, the second end it."""
     with Pool(fake_analyses.of_another_version, 1) as pool:
         found = answers(pool, tasks(tmp_path, "fine"))
@@ -201,7 +195,7 @@ def test_slices_are_the_rows_of_the_report(most: int) -> None:
     told = explain(profile, profile.launches, 5, sass=False)
     found = list(slices_of(told, json_line, most))
     assert [len(rows.launches) for rows in found] == {1: [1, 1, 1], 2: [2, 1]}.get(most, [3])
-    assert joined(found) == rows_of(told, json_line)
+    assert [joined(found)] == [*slices_of(told, json_line)]
     (rows,) = slices_of(explain(profile, [], 5, sass=False), lambda _: "")
     assert (rows.launches, rows.sha256) == ((), None), "one slice, also without launches"
 
@@ -241,9 +235,7 @@ def check_rows(out: Path, *reports: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("held", [1, 3, 100])
-def test_rows_are_the_same_however_many_fit_into_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
-) -> None:
+def test_rows_are_the_same_however_many_fit_into_memory(tmp_path, monkeypatch, held: int) -> None:
     """A report that fails leaves none."""
     monkeypatch.setattr(part_writer, "MOST_HELD", held)
     tree, out = in_folder(tmp_path / "tree", "a", "damaged", "bb", "cc"), tmp_path / "out"
@@ -268,9 +260,7 @@ def test_equal_reports_are_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_between_two_slices_costs_a_retry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_dies_between_two_slices_costs_a_retry(tmp_path: Path, monkeypatch) -> None:
     """Slices of an earlier attempt are dropped, also where the next one has fewer."""
     monkeypatch.setattr(part_writer, "MOST_HELD", 1)
     for number, analyse in enumerate((sliced, fake_analyses.sliced_at_first)):

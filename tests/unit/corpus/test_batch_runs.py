@@ -1,7 +1,5 @@
 """`keet batch` with tables of runs beside the reports: used, and noticed when they change."""
 
-from __future__ import annotations
-
 import shutil
 from itertools import compress
 from pathlib import Path
@@ -16,8 +14,7 @@ from keet.report import read_profile
 from tests.conftest import REPORTS, Keet
 from tests.kept_reports import unpacked
 from tests.unit.corpus.conftest import folder_of
-from tests.unit.corpus.run_tables import OTHER, write_table
-from tests.unit.corpus.store_rows import asked
+from tests.unit.corpus.store_rows import OTHER, asked, write_table
 from tests.varied import varied
 
 pytestmark = pytest.mark.slow
@@ -64,9 +61,7 @@ KNOWN = [
 UNKNOWN = [(name, *NOT_KNOWN) for name, *_ in KNOWN]
 
 
-def test_rows_have_times_of_the_run(
-    tree: Path, with_table: Path, out: Path, batch: Keet, wording
-) -> None:
+def test_rows_have_times_of_the_run(tree, with_table: Path, out: Path, batch, wording) -> None:
     """The table has nothing but durations. A report that was touched or moved is compared by its
     hash: its record is made from that of before."""
     result = batch(tree, "-o", out)
@@ -87,9 +82,7 @@ def test_rows_have_times_of_the_run(
     assert in_run(out) == UNKNOWN
 
 
-def test_a_run_table_without_times_of_launches_is_reported(
-    tree: Path, out: Path, batch: Keet, keet: Keet, wording
-) -> None:
+def test_a_run_table_without_times_of_launches_is_reported(tree, out, batch, keet, wording) -> None:
     """By `keet batch` and `keet top` alike; also after it was touched, and not analysed again."""
     (tree / "tour.ncu-rep").unlink()
     for name in ("waits", "waits_range"):
@@ -102,9 +95,7 @@ def test_a_run_table_without_times_of_launches_is_reported(
     wording(batch(tree, "-o", out).out)
 
 
-def test_rows_have_the_time_in_launches_of_similar_length(
-    tmp_path: Path, out: Path, batch: Keet
-) -> None:
+def test_rows_have_the_time_in_launches_of_similar_length(tmp_path, out: Path, batch: Keet) -> None:
     """`expand` was profiled at its largest grid, which makes two thirds of its time."""
     for name in ("growing.ncu-repz", "growing.run.json"):
         shutil.copy(RUNS / name, tmp_path)
@@ -121,9 +112,7 @@ def test_rows_have_the_time_in_launches_of_similar_length(
 # --- resuming
 
 
-def test_a_table_that_appears_changes_or_disappears(
-    tree: Path, out: Path, batch: Keet, wording
-) -> None:
+def test_a_table_that_appears_changes_or_disappears(tree: Path, out: Path, batch, wording) -> None:
     report = tree / "tour.ncu-rep"
     assert "whole run" not in batch(tree, "-o", out).out
     without = {"tour.ncu-rep": ("done", None, None, 3)}
@@ -144,9 +133,7 @@ def test_a_table_that_appears_changes_or_disappears(
     wording(batch(tree, "-o", out).out)
 
 
-def test_stores_of_an_older_keet_are_resumed(
-    tree: Path, out: Path, batch: Keet, monkeypatch: pytest.MonkeyPatch, wording
-) -> None:
+def test_stores_of_an_older_keet_are_resumed(tree, out: Path, batch, monkeypatch, wording) -> None:
     """A part of an older keet has no column of the run: only reports with a table are read again."""
     shutil.copy(REPORTS / "nvtx.ncu-repz", tree)
     names = {column.name for column in (*LAUNCHES, *FILES)}
@@ -182,9 +169,7 @@ def copied(tree: Path, name: str) -> Path:
     return Path(shutil.copy(tree / "tour.ncu-rep", tree / name))
 
 
-def test_the_table_of_a_copy_is_used_where_the_first_has_none(
-    tree: Path, out: Path, batch: Keet
-) -> None:
+def test_the_table_of_a_copy_is_used_where_the_first_has_none(tree: Path, out: Path, batch) -> None:
     """Whether the copy came in the same run or later; then that of the first is used."""
     write_table(copied(tree, "x.ncu-rep"), RUN)
     batch(tree / "tour.ncu-rep", "-o", out)
@@ -249,9 +234,7 @@ def test_a_run_table_that_can_not_be_used_is_reported_and_the_report_analysed(
 # --- finding reports
 
 
-def test_run_tables_are_skipped_without_a_message(
-    tree: Path, with_table: Path, out: Path, batch: Keet, keet: Keet
-) -> None:
+def test_run_tables_are_skipped_without_a_message(tree, with_table: Path, out, batch, keet) -> None:
     survey = find_reports([tree], out)
     assert ([file.relative for file in survey.reports], survey.other_files) == (["tour.ncu-rep"], 0)
     status = with_table.stat()

@@ -1,7 +1,5 @@
 """A snapshot's statement about its report is never used to identify a file."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -60,9 +58,7 @@ def test_an_edited_snapshot_does_not_replace_the_report(tree: Path, out: Path, b
 
 
 @pytest.mark.slow
-def test_snapshots_with_one_stated_hash_have_a_row_each(
-    tmp_path: Path, out: Path, batch: Keet
-) -> None:
+def test_snapshots_with_one_stated_hash_have_a_row_each(tmp_path, out: Path, batch: Keet) -> None:
     """Equal ones are duplicates."""
     for number in range(4):
         snapshot(tmp_path / f"{number}.keet.json", **{TIME: 1000.0 * (min(number, 2) + 1)})
@@ -87,9 +83,7 @@ def test_a_report_and_its_snapshot_are_two_files_and_the_summary_says_so(
 
 
 @pytest.mark.slow
-def test_a_duplicate_of_another_size_in_an_older_store_is_analysed_again(
-    tree: Path, out: Path, batch: Keet
-) -> None:
+def test_a_duplicate_of_another_size_in_an_older_store_is_analysed_again(tree, out, batch) -> None:
     """As an older keet recorded a report beside a snapshot that stated its hash."""
     real, forged = tree / "z.ncu-rep", snapshot(tree / "a.keet.json")
     batch(forged, "-o", out)

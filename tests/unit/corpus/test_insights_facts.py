@@ -1,8 +1,6 @@
 """Ids of an insight's facts: which number, and of which point. A model's sentences are printed from
 them."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Clusters, outliers and changes over time: planted ones are found, others are not made up."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

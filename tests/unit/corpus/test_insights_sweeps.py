@@ -1,7 +1,5 @@
 """Sweeps: knobs are found, not given; nothing is found where nothing is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
@@ -45,12 +43,6 @@ def test_the_samples_have_two_sweeps_and_no_other(samples: InsightsDocument) -> 
     assert samples.grounding.numbers > 100
     assert samples.grounding.verified == samples.grounding.numbers
     assert samples.grounding.stray == []
-
-
-@pytest.mark.slow
-def test_pair_reduce_has_its_best_point_and_its_changes_of_limiter(
-    samples: InsightsDocument,
-) -> None:
     sweep = about(samples.insights, "BLOCK").sweep
     assert [point.value for point in sweep.points] == [32, 64, 96, 128, 192, 256, 512, 1024]
     assert best_of(sweep) == 1024
@@ -60,10 +52,6 @@ def test_pair_reduce_has_its_best_point_and_its_changes_of_limiter(
         ("128", "192", "DRAM", "L2"),
         ("256", "512", "L2", "DRAM"),
     ]
-
-
-@pytest.mark.slow
-def test_tile_smooth_moves_from_l1_to_the_issue_slots(samples: InsightsDocument) -> None:
     sweep = about(samples.insights, "TILE_Y").sweep
     assert (best_of(sweep), sweep.work) == (8, "same")
     changes = [(c.after, c.until, c.was, c.becomes) for c in sweep.changes]

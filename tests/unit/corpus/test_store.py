@@ -1,7 +1,5 @@
 """What is written is what is read, and of contents only the newest, once."""
 
-from __future__ import annotations
-
 import math
 import os
 import shlex
@@ -39,13 +37,7 @@ from keet.corpus.store.views import views_of
 from keet.errors import DamagedReport, UnsupportedVersion, UsageError
 from tests.conftest import REPORTS
 from tests.rows import each_row
-from tests.unit.corpus.store_rows import (
-    asked,
-    launch_row,
-    record,
-    report,
-    resume_state,
-)
+from tests.unit.corpus.store_rows import asked, launch_row, record, report, resume_state
 
 SHA = "a" * 64
 
@@ -140,17 +132,6 @@ def sha(letter: str) -> str:
     return letter * 64
 
 
-@pytest.mark.slow
-def test_a_file_that_changed_shows_its_newest_content(tmp_path: Path) -> None:
-    resume_state(tmp_path, report("p", sha("a"), (1.0, 2.0)), report("q", sha("c")))
-    resume_state(tmp_path, report("p", sha("b")))
-    assert shown(tmp_path) == [("p", "b", 0), ("q", "c", 0)]
-    with open_store(tmp_path) as store:
-        rows = store.query("SELECT path, sha256[1] FROM files ORDER BY 1").rows
-        assert rows == [("p", "b"), ("q", "c")]
-        assert [each.path for each in store.files()] == ["p", "q", "p"]
-
-
 TIMES = "SELECT duration_us FROM launches"
 
 
@@ -207,6 +188,7 @@ Step = FileRecord | str
 A, COPY = record("p", sha("a")), record("q", sha("a"), "duplicate", duplicate_of="p")
 MOVED = "moved, and nobody said yet that the old one is gone"
 LATER: dict[str, tuple[list[Step], list[tuple[str, str, int]]]] = {
+    "changed": (["b"], [("p", "b", 0)]),
     "touched": ([record("p", sha("a"), mtime_ns=2)], [("p", "a", 0)]),
     "a duplicate adds nothing": ([COPY], [("p", "a", 0)]),
     "its path has other content": ([COPY, "b"], [("p", "b", 0), ("q", "a", 0)]),
@@ -315,9 +297,7 @@ def test_a_part_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_parts_of_another_version_have_other_columns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_of_another_version_have_other_columns(tmp_path: Path, monkeypatch) -> None:
     """An older keet knew fewer metrics: NULL there, and no row in `metrics`."""
     gone = METRICS[-1].id
     with monkeypatch.context() as patch:

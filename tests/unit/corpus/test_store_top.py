@@ -1,7 +1,5 @@
 """Opportunities add up what may be added: same kernel, shape and GPU, and only what was measured."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter, defaultdict
@@ -16,12 +14,7 @@ from keet.corpus.store.part_writer import write_part
 from keet.corpus.store.reader import open_store
 from keet.corpus.top import Selection, find_top
 from keet.documents.finding import Forecast
-from keet.documents.top import (
-    GapExampleDocument,
-    GpuDocument,
-    OpportunityDocument,
-    TopDocument,
-)
+from keet.documents.top import GapExampleDocument, GpuDocument, OpportunityDocument, TopDocument
 from keet.errors import UsageError
 from keet.explanation.headline import DEBUG_BUILD_TEXT
 from keet.formats import page_text

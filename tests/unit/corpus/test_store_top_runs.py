@@ -1,8 +1,6 @@
 """`keet top` where the whole run is known: times of the run, kept apart from single launches. Cases
 of one GPU are in test_store_top.py."""
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools
@@ -94,9 +92,7 @@ REPORT = st.tuples(st.lists(LAUNCH, min_size=1, max_size=4), TIME, st.booleans()
 @settings(max_examples=4, deadline=None)
 @given(st.lists(REPORT, min_size=2, max_size=8))
 @pytest.mark.slow
-def test_groups_and_what_is_not_profiled_add_up(
-    tmp_path_factory: pytest.TempPathFactory, reports: list
-) -> None:
+def test_groups_and_what_is_not_profiled_add_up(tmp_path_factory, reports: list) -> None:
     made = {}
     for number, (described, missed, known) in enumerate(reports):
         cells: list[Cells] = []
@@ -212,9 +208,7 @@ def test_page_of_ranges_or_without_run_tables(tmp_path: Path, keet: Keet, wordin
 
 
 @pytest.mark.slow
-def test_the_first_of_a_mixture_is_of_a_run(
-    tmp_path: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch, wording
-) -> None:
+def test_the_first_of_a_mixture_is_of_a_run(tmp_path, keet: Keet, monkeypatch, wording) -> None:
     """The share of a single launch may be larger, and says nothing of a program."""
     monkeypatch.chdir(tmp_path)
     for name in ("r", "p"):

@@ -3,8 +3,6 @@
 `tests/data/stores/version_1` was made by the last keet that wrote such stores.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil
@@ -62,9 +60,7 @@ def test_an_old_store_is_read() -> None:
 
 @each_row("arguments", [["top", "--format", "json"], ["insights"], ["query"]])
 @pytest.mark.slow
-def test_commands_that_read_an_old_store_say_what_it_lacks(
-    arguments: list[str], keet: Keet
-) -> None:
+def test_commands_that_read_an_old_store_say_what_it_lacks(arguments: list[str], keet) -> None:
     command, *rest = arguments
     result = keet(command, VERSION_1, *rest)
     assert (result.code, result.err) == (0, f"keet: {NOTE}")

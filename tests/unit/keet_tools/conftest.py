@@ -1,7 +1,5 @@
 """Cases of real reports, explained once a session."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path

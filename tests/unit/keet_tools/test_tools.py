@@ -1,7 +1,5 @@
 """The tools as keet's agent calls them: texts with names of evidence, of limited length."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
@@ -95,23 +93,31 @@ def test_both_reports_have_their_own_names(tool_input_of: Make) -> None:
     check_names(tool_input, answer)
 
 
-def test_a_line_has_waits_code_and_addresses(tool_input_of: Make) -> None:
-    text = ask(tool_input_of("matrix_flip/slow"), "line", line="slow.cu:7").text
-    for part in (
-        "41.3% {samples_share@slow.cu:7#0}",
-        "`STG.E desc[UR4][R4.64], R3` (Long Scoreboard 104",
-        "lane stride 4 B {lane_stride@slow.cu:7#0}",
-        "slow.cu:9 110 {samples_drain_for_slow_cu_7@slow.cu:9#0} (Drain)",
-    ):
-        assert part in text
+LINE = (
+    "41.3% {samples_share@slow.cu:7#0}",
+    "`STG.E desc[UR4][R4.64], R3` (Long Scoreboard 104",
+    "lane stride 4 B {lane_stride@slow.cu:7#0}",
+    "slow.cu:9 110 {samples_drain_for_slow_cu_7@slow.cu:9#0} (Drain)",
+)
+"""Waits, code and addresses."""
+HIT_RATE = ("lts__t_sector_hit_rate.pct", "l2_hit_rate_pct", "L2 Hit Rate", "l2*hit*rate")
+"""A metric by name, id, label and pattern."""
 
 
 @each_row(
-    "pattern", ("lts__t_sector_hit_rate.pct", "l2_hit_rate_pct", "L2 Hit Rate", "l2*hit*rate")
+    "tool, arguments, parts",
+    [
+        ("line", {"line": "slow.cu:7"}, LINE),
+        *(
+            ("metrics", {"pattern": p}, ["L2 Hit Rate: 89.22% {l2_hit_rate_pct#0}"])
+            for p in HIT_RATE
+        ),
+        ("occupancy", {"registers": 64}, ["occupancy 50.0% {occupancy_if_256_64_0#0}"]),
+    ],
 )
-def test_a_metric_is_found_by_name_id_label_and_pattern(tool_input_of: Make, pattern: str) -> None:
-    text = ask(tool_input_of("matrix_flip/slow"), "metrics", pattern=pattern).text
-    assert "L2 Hit Rate: 89.22% {l2_hit_rate_pct#0}" in text
+def test_what_an_answer_has(tool_input_of: Make, tool: str, arguments: Any, parts: Any) -> None:
+    text = ask(tool_input_of("matrix_flip/slow"), tool, **arguments).text
+    assert [part for part in parts if part not in text] == []
 
 
 def test_what_was_not_collected_names_its_section(tool_input_of: Make) -> None:
@@ -119,11 +125,6 @@ def test_what_was_not_collected_names_its_section(tool_input_of: Make) -> None:
     answer = call_tool(tool_input, "metrics", {"pattern": "L2 hit rate"})
     assert answer.abstained
     assert "needs --section MemoryWorkloadAnalysis" in answer.text
-
-
-def test_occupancy_with_other_registers(tool_input_of: Make) -> None:
-    text = ask(tool_input_of("matrix_flip/slow"), "occupancy", registers=64).text
-    assert "theoretical occupancy 50.0% {occupancy_if_256_64_0#0}" in text
 
 
 @each_row(

@@ -1,12 +1,9 @@
 """`what_if`: claims of a caller are computed like those of keet's own agent."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
-import pytest
-from keet_tools.answers import Abstention, Answer, ToolInput
+from keet_tools.answers import Answer, ToolInput
 from keet_tools.explain import claimed_findings, names_of
 from keet_tools.registry import call_tool
 from keet_tools.results import WhatIfFinding
@@ -71,8 +68,4 @@ def test_a_wrong_call_is_answered(claims: Any, constants: str) -> None:
     answer = answered(claims, constants=constants)
     assert answer.abstained
     assert answer.text
-
-
-def test_a_claim_needs_a_finding() -> None:
-    with pytest.raises(Abstention, match="redundant_traffic"):
-        computed({"kind": "bytes"})
+    assert ("redundant_traffic" in answer.text) == ("kind" in claims), "a claim needs a finding"

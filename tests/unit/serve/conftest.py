@@ -1,7 +1,5 @@
 """A server's folders, and tools called without the protocol around them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Nothing outside the folders of the server can be read, whatever way it is named."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket
@@ -44,9 +42,7 @@ def test_a_report_is_found_by_its_relative_and_absolute_name(folder: Path) -> No
     assert roots.name_of(real) == "a.ncu-rep"
 
 
-def test_outside_and_missing_files_get_the_same_error(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_outside_and_missing_files_get_the_same_error(folder: Path, monkeypatch) -> None:
     """A file that is there and one that is not can't be told apart."""
     roots = AllowedFolders([folder])
     monkeypatch.chdir(folder)  # the path of a socket has at most 108 characters

@@ -1,7 +1,5 @@
 """Results keep to their length, whatever is in a report."""
 
-from __future__ import annotations
-
 import unicodedata
 
 import pytest

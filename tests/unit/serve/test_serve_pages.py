@@ -1,7 +1,5 @@
 """A text and the structured part of a result have the same entries, on every page."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator

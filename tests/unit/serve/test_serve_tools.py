@@ -1,7 +1,5 @@
 """The tools say what the commands say."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -13,7 +11,7 @@ from keet_tools.calls import ToolCall, matcher
 
 from keet.errors import KeetError, NotComparable, UsageError
 from keet.serve import reports as shelf_module
-from keet.serve.reports import TOOLS, AllowedFolders, ReportCache
+from keet.serve.reports import AllowedFolders, ReportCache
 from tests.conftest import REPORTS, Keet
 from tests.hostile_reports import attacked, nvtx_of
 from tests.kept_reports import unpacked
@@ -27,16 +25,6 @@ TOUR = "tour.ncu-rep"
 def told_by(keet: Keet, *arguments: object) -> dict[str, Any]:
     """What the command prints as JSON."""
     return json.loads(keet(*map(str, arguments), "--format", "json").out)
-
-
-@pytest.mark.slow
-def test_schemas_are_objects_and_name_what_is_required() -> None:
-    for tool in TOOLS.values():
-        assert tool.input_schema["type"] == tool.output_schema["type"] == "object"
-        assert tool.input_schema["additionalProperties"] is False
-    schema = TOOLS["explain"].input_schema
-    assert schema["required"] == ["report"]
-    assert schema["properties"]["launch"] == {"type": "integer"}
 
 
 def test_reports_and_launches(call: Call, wording) -> None:
@@ -148,9 +136,7 @@ def test_errors_name_the_report_without_its_folder(served: Path, cache: ReportCa
     assert str(served) not in str(problem.value)
 
 
-def test_a_report_is_read_once_and_again_when_it_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report_is_read_once_and_again_when_it_changed(tmp_path: Path, monkeypatch) -> None:
     report = tmp_path / "r.ncu-rep"
     shutil.copy(REPORTS / "range.ncu-rep", report)
     read: list[Any] = []
@@ -220,9 +206,7 @@ def test_texts_of_a_report_are_shown_with_control_characters_as_escapes(tmp_path
 
 
 @pytest.mark.slow
-def test_line_and_diff_have_the_numbers_of_the_commands(
-    call: Call, keet: Keet, served: Path, cache: ReportCache
-) -> None:
+def test_line_and_diff_have_the_numbers_of_the_commands(call, keet, served: Path, cache) -> None:
     hottest = call("line", report=TOUR, launch=1)
     first = hottest["entries"][0]
     place = f"{Path(first['file']).name}:{first['line']}"
@@ -253,18 +237,6 @@ def test_line_and_diff_have_the_numbers_of_the_commands(
     with pytest.raises(NotComparable, match="before_launch and after_launch; to compare anyway"):
         call("diff", before=TOUR, after="other.ncu-repz")
     (served / "other.ncu-repz").unlink()
-
-
-@pytest.mark.slow
-def test_cases(call: Call) -> None:
-    found = call("cases", finding="shared_bank_conflict")
-    assert {each["finding"] for each in found["cases"]} == {"shared_bank_conflict"}
-    case = call("cases", case="transpose/power_of_two_tile")["case"]
-    assert case["id"] == "transpose/power_of_two_tile"
-    assert case["diff"]
-    for wrong in ("finding", "archetype", "case"):
-        with pytest.raises(UsageError):
-            call("cases", **{wrong: "zzz"})
 
 
 @pytest.mark.slow
