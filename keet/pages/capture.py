@@ -1,10 +1,9 @@
-"""What a report tells beside keet's answer: how it was captured, how a launch was configured and at
-which clocks it ran, what Nsight Compute's rules say.
+"""What a report tells beside keet's answer: what was profiled (the GPU, and launches, ranges or
+graphs), how it was captured, how a launch was configured and at which clocks it ran, what Nsight
+Compute's rules say.
 
 A page has one SM clock per launch: cycles of the GPCs over duration. Cycles of the SMs over the
 same duration give up to 2.11 GHz in reports of an H200 whose GPCs do not exceed 1.98 GHz.
-
-What was profiled, in a few words: the GPU, and launches, ranges or graphs.
 """
 
 from __future__ import annotations

@@ -560,10 +560,8 @@ def _gain(report: _Report) -> float:
     """For a report with several kernels, the gain of the whole; else that of the first finding. 0:
     too small to print."""
     program, first = report.program, report.first
-    if program and len(program.rows) == 1:
-        gain = program.rows[0].gain
-    elif program:
-        gain = program.gain
+    if program:
+        gain = program.rows[0].gain if len(program.rows) == 1 else program.gain
     else:
         gain = first.findings[0].forecast if first.findings and not first.replay else None
     return gain.likely if gain and gain.likely >= WORTH else 0.0

@@ -269,8 +269,12 @@ def _wait_text(code: MachineCode, facts: LineFacts, wait: LineWait) -> Sentence:
 
 def line_items(code: MachineCode, facts: LineFacts) -> list[tuple[str, str, Sequence[Item]]]:
     """Headings, in full and short, and what is to say below each."""
-    words = FormWords(code, facts.offset)
     offset = facts.offset
+    words = FormWords(code, offset)
+    merges = [_merge_item(merge, code, offset) for merge in facts.merges]
+    atomics = [_atomic_item(atomic, offset) for atomic in facts.atomics]
+    loops = [loop_item(loop, offset) for loop in facts.loops]
+    invariants = [_invariant_item(invariant, offset) for invariant in facts.invariants]
     drained = [  # samples at an instruction that no warp executes
         (instruction.offset, BEHIND_EXIT)
         for instruction in facts.instructions
@@ -279,24 +283,12 @@ def line_items(code: MachineCode, facts: LineFacts) -> list[tuple[str, str, Sequ
     ]
     sections: list[tuple[str, str, Sequence[Item]]] = [
         ("Memory accesses", "Memory accesses", _access_items(code, facts, words)),
-        (
-            "Accesses that could be wider",
-            "Could be wider",
-            [_merge_item(merge, code, offset) for merge in facts.merges],
-        ),
-        ("Atomics", "Atomics", [_atomic_item(atomic, offset) for atomic in facts.atomics]),
+        ("Accesses that could be wider", "Could be wider", merges),
+        ("Atomics", "Atomics", atomics),
         ("Drain", "Drain", drained),
         ("Routines", "Routines", routine_items(facts)),
-        (
-            "Loops around the line",
-            "Loops around it",
-            [loop_item(loop, offset) for loop in facts.loops],
-        ),
-        (
-            "The same in every iteration",
-            "Same every iteration",
-            [_invariant_item(invariant, offset) for invariant in facts.invariants],
-        ),
+        ("Loops around the line", "Loops around it", loops),
+        ("The same in every iteration", "Same every iteration", invariants),
     ]
     # The accesses decide which words have to be explained.
     sections.append(("Words in addresses (bytes)", "Words in addresses", words.legend))
@@ -455,28 +447,23 @@ def _chains_text(chains: LoopChains) -> Sentence:
                 together=constant(round(chains.independent_loads, 1), "", "independent loads"),
             )
         parts.append(loads)
-    recurrence = chains.recurrence
-    if recurrence is None and chains.is_through_shared:
-        parts.append(
-            Sentence(
-                "an iteration may need the one before through shared memory, which the loop "
-                "stores to and loads from"
-            )
-        )
-    elif recurrence is None:
-        text = "no iteration needs the result of the one before, apart from the counter"
-        parts.append(Sentence(text))
-    else:
+    return Sentence("; ").join([*parts, _recurrence_text(chains)])
+
+
+def _recurrence_text(chains: LoopChains) -> Sentence:
+    if recurrence := chains.recurrence:
         count = constant(recurrence.loads, "", "loads of the chain")
-        loads = Sentence(" with {count:d} loads", count=count) if recurrence.loads else Sentence()
-        parts.append(
-            Sentence(
-                "each iteration needs the one before through a chain of {instructions}{loads}",
-                instructions=counted(len(recurrence.positions), "instruction"),
-                loads=loads,
-            )
+        return Sentence(
+            "each iteration needs the one before through a chain of {instructions}{loads}",
+            instructions=counted(len(recurrence.positions), "instruction"),
+            loads=Sentence(" with {count:d} loads", count=count) if recurrence.loads else "",
         )
-    return Sentence("; ").join(parts)
+    if chains.is_through_shared:
+        return Sentence(
+            "an iteration may need the one before through shared memory, which the loop stores to "
+            "and loads from"
+        )
+    return Sentence("no iteration needs the result of the one before, apart from the counter")
 
 
 def _invariant_item(each: InvariantDocument, offset: Offset) -> Item:

@@ -19,7 +19,7 @@ from keet.evidence import (
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings import findings
 from keet.formatting import capitalized
-from keet.pages.blocks import Span, Words, joined
+from keet.pages.blocks import Span, Words, joined, named_once
 from keet.safe_text import flat
 
 if TYPE_CHECKING:
@@ -239,13 +239,7 @@ def edit_replaces_advice(each: LaunchExplanation, finding: str) -> bool:
 
 def places_of(edit: EditDocument) -> str:
     """`slow.cu:5, 18-27`: each file is named once."""
-    names: list[str] = []
-    before = ""
-    for place in map(flat, edit.places):
-        file, colon, lines = place.rpartition(":")
-        names.append(lines if colon and file == before else place)
-        before = file
-    return ", ".join(names)
+    return ", ".join(named_once(map(flat, edit.places)))
 
 
 def aim_of(edit: EditDocument, each: LaunchExplanation) -> str:
