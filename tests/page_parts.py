@@ -2,9 +2,13 @@
 
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from html.parser import HTMLParser
+
+from keet.formats.html.blocks import html_part, with_targets
+from keet.formats.html.markup import Html
+from keet.pages.blocks import Block
 
 _VOID = frozenset(("br", "meta", "link"))
 _NOT_READ = frozenset(("style", "script"))
@@ -100,6 +104,11 @@ class _Builder(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.built.data(data)
+
+
+def html_blocks(blocks: Iterable[Block]) -> Html:
+    """Without a page around them."""
+    return with_targets(html_part(blocks))
 
 
 def page_tree(markup: str) -> ET.Element:

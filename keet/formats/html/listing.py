@@ -18,7 +18,7 @@ from keet.formats.html.markup import (
     joined,
     small_print,
 )
-from keet.formats.html.source_lines import line_panel, reasons_of_all
+from keet.formats.html.source_lines import line_panel
 from keet.formats.html.source_rows import (
     OF_ID,
     TAB,
@@ -340,7 +340,7 @@ def _listing(block: ListingFigure, data: SourceData, blocks: Sequence[Content], 
         _hottest(block, data),
         [element("p", text, class_="note warn") for text in block.warnings],
         [element("p", text, class_="note") for text in block.notes],
-        legend(reasons_of_all(data.found.rows)),
+        legend(data.found.rows),
         _touched(data.found),
         element("div", element("div", blocks), class_="files"),
         element("p", note, class_="muted") if note else None,

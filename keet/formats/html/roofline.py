@@ -1,8 +1,6 @@
-"""The roofline of launches: the drawing of `keet roofline --format svg`, with a tooltip for each
-mark and roof, and the same as a table.
-
-Charts of one launch: the memory chart, which is the drawing of `keet chart --format svg`, and
-curves of occupancy: warps per SM over registers, shared memory or block size, in steps.
+"""Charts: the roofline of launches, which is the drawing of `keet roofline --format svg` with a
+tooltip for each mark and roof, and the same as a table; the memory chart, which is that of `keet
+chart --format svg`; curves of occupancy: warps per SM over registers, shared memory or block size.
 """
 
 from __future__ import annotations
@@ -178,7 +176,14 @@ class _PageTitles(Titles):
             for entry in roofline.lead_intensities()
             if entry.level in row.points
         ]
-        return [*lines, *_nearest_line(roofline)]
+        if roofline.nearest:
+            reached = [
+                Sentence("{name} {reached:.0f}", name=ceiling.label, reached=ceiling.reached)
+                for ceiling in roofline.nearest_ceilings
+            ]
+            text = "Nearest ceiling: {reached} of peak"
+            lines.append(Sentence(text, reached=Sentence(", ").join(reached)))
+        return lines
 
     def roof(self, roof: Roof) -> list[str]:
         """Its peak, the source of the peak, and the launch that came nearest to it."""
@@ -195,16 +200,6 @@ class _PageTitles(Titles):
         )
         told = Sentence("{name}: peak {peak}", name=name, peak=peak)
         return [told, f"Source of the peak: {best.source}", reached]
-
-
-def _nearest_line(roofline: RooflineLaunch) -> Iterator[str]:
-    if roofline.nearest:
-        reached = [
-            Sentence("{name} {reached:.0f}", name=ceiling.label, reached=ceiling.reached)
-            for ceiling in roofline.nearest_ceilings
-        ]
-        text = "Nearest ceiling: {reached} of peak"
-        yield Sentence(text, reached=Sentence(", ").join(reached))
 
 
 # --- the table

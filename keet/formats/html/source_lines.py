@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -375,11 +374,3 @@ def _sass(data: SourceData, spot: Spot, facts: LineFacts | None) -> Html:
     if facts is not None:
         return sass_block(analysed_rows(data, facts.instructions), samples, label)
     return sass_block(plain_rows(data, addresses), samples, label)
-
-
-def reasons_of_all(spots: Iterable[Spot]) -> Counter[str]:
-    """Samples of the launch by stall reason."""
-    sums: Counter[str] = Counter()
-    for spot in spots:
-        sums.update(spot.samples_by_reason)
-    return sums

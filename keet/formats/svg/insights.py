@@ -1,8 +1,8 @@
 """`keet insights --format svg`: the curve of each sweep, times as bars above, shares of peak below.
 
-A curve is drawn in pixels from
-its own corner. `ChartFrame` says where the parts are and `ChartStyle` how they are coloured: an SVG
-file has its own style, and a page, which draws the same curves, allows none.
+A curve is drawn in pixels from its own corner. `ChartFrame` says where the parts are and
+`ChartStyle` how they are coloured: an SVG file has its own style, and a page, which draws the same
+curves, allows none.
 """
 
 from __future__ import annotations

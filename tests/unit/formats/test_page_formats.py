@@ -16,7 +16,7 @@ import pytest
 
 from keet.explanation.analyst import explain
 from keet.formats import markdown, page_text, terminal
-from keet.formats.html.blocks import FIGURES, html_blocks, html_page
+from keet.formats.html.blocks import FIGURES, html_page
 from keet.pages.blocks import (
     LINE_BREAK,
     Bar,
@@ -46,6 +46,7 @@ from keet.pages.blocks import (
 from keet.pages.explain import explain_page
 from keet.report import read_profile
 from tests.kept_reports import sample_report
+from tests.page_parts import html_blocks
 
 HOSTILE = "a|b `c` **d** <script>\x1b[31m\u202ee\nf"
 TABLE = Table(
