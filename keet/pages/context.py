@@ -19,10 +19,7 @@ from keet.evidence import Evidence, Sentence
 from keet.explanation.account_texts import account_rows
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.explanation.finding_notes import (
-    nearest_text,
-    precedents_text,
-)
+from keet.explanation.finding_notes import nearest_text, precedents_text
 from keet.explanation.headline import distinct_units
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.run_texts import launches_text
@@ -69,10 +66,7 @@ _RESOURCES = {
     "static shared memory": "shared_memory_static",
     "dynamic shared memory": "shared_memory_dynamic",
 }
-_OCCUPANCY = {
-    "achieved": "achieved_occupancy_pct",
-    "theoretical": "theoretical_occupancy_pct",
-}
+_OCCUPANCY = {"achieved": "achieved_occupancy_pct", "theoretical": "theoretical_occupancy_pct"}
 _FIRST_LINES, _HOT = 3, 0.05
 """So many lines with most samples, and all with that share, come before the account and the
 constraints."""

@@ -86,11 +86,7 @@ _POINTER_LINES = 3
 
 
 def hotspots_page(
-    results: Iterable[HotspotsLaunch],
-    reader: Reader,
-    top: int,
-    *,
-    page_at: int | None = None,
+    results: Iterable[HotspotsLaunch], reader: Reader, top: int, *, page_at: int | None = None
 ) -> Page:
     """`results`: one launch per kernel and shape first. `page_at`: position of the first printed
     row, for a tool with pages."""

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from keet.analysis.code_names import (
-    FormWords,
-    Offset,
-    line_text,
-    noun,
-    sass_text,
-    with_more,
-)
+from keet.analysis.code_names import FormWords, Offset, line_text, noun, sass_text, with_more
 from keet.analysis.hotspots.examined import Examined, why_unbounded
 from keet.analysis.hotspots.line_facts import (
     LineFacts,

@@ -7,15 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from keet.evidence import (
-    CONTRADICTED,
-    UNCHECKED,
-    Prose,
-    Reference,
-    Sentence,
-    constant,
-    counted,
-)
+from keet.evidence import CONTRADICTED, UNCHECKED, Prose, Reference, Sentence, constant, counted
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings import findings
 from keet.formatting import capitalized

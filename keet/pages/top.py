@@ -141,10 +141,7 @@ def _opportunity(top: TopDocument, each: OpportunityDocument, device: str) -> It
     finding = group_finding(each) if each.finding else _without_finding(each)
     what: list[Words] = [
         (Span(name, "name plain" if is_by_finding else "name"), more, aside),
-        (
-            Span(finding, "strong" if is_by_finding else ""),
-            "".join(_about_finding(each)),
-        ),
+        (Span(finding, "strong" if is_by_finding else ""), "".join(_about_finding(each))),
     ]
     if is_by_finding:
         what.reverse()

@@ -21,15 +21,7 @@ from keet.comparison.causes.line_changes import (
     stretches,
 )
 from keet.formats.html.account import OTHER, Segment, account_bar, kind_of, swatch, tints
-from keet.formats.html.markup import (
-    Content,
-    Html,
-    element,
-    fragment,
-    heat_class,
-    scrolling,
-    table,
-)
+from keet.formats.html.markup import Content, Html, element, fragment, heat_class, scrolling, table
 from keet.formatting import capitalized, count_noun, percent_text, share_cell
 from keet.pages.blocks import AccountsFigure, SidesFigure
 from keet.pages.diff_source import FEW_SAMPLES, common_unit

@@ -9,15 +9,7 @@ from typing import NamedTuple
 from keet.analysis.code_names import line_text
 from keet.analysis.hotspots.examined import first_wait
 from keet.analysis.hotspots.source_lines import Hotspots, Spot, source_line
-from keet.formats.html.markup import (
-    STEPS,
-    Content,
-    Html,
-    element,
-    fragment,
-    joined,
-    small_print,
-)
+from keet.formats.html.markup import STEPS, Content, Html, element, fragment, joined, small_print
 from keet.formats.html.source_lines import line_panel
 from keet.formats.html.source_rows import (
     OF_ID,

@@ -10,11 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from keet.documents.insights import (
-    InsightsDocument,
-    LimiterChangeDocument,
-    SweepDocument,
-)
+from keet.documents.insights import InsightsDocument, LimiterChangeDocument, SweepDocument
 from keet.formats.svg.markup import cut, drawing_file, spread, tag, text_of
 from keet.pages.insights import compared, summary_line, time_text, unit_names
 
