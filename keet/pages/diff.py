@@ -527,7 +527,7 @@ def _facts_of(side: Side) -> dict[str, str]:
         "Report": ", ".join(run.profile.provenance.path for run in runs),
         "GPU": ", ".join(devices),
         "Launches": f"{count} of {len(profile.launches)}" if side.first.partial else f"{count}",
-        "Captured": captured_text(origin.created) if origin.created else None,
+        "Captured": captured_text(origin.created),
         "ncu": origin.ncu_version,
         "CUDA": origin.cuda_version,
         "Driver": origin.driver_version,

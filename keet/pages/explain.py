@@ -392,7 +392,7 @@ class _Report:
             ", ".join(map(describe_device, profile.devices)),
             ", ".join(map(one_line, programs)),
             workload_count(profile.launches),
-            captured_text(profile.provenance.created) if profile.provenance.created else "",
+            captured_text(profile.provenance.created),
         ]
         folder = one_line(profile.provenance.path).removesuffix(name)
         stem, dot, ending = name.rpartition(".")

@@ -46,6 +46,7 @@ from keet.profile.launch import file_name
 from keet.units import format_number
 
 if TYPE_CHECKING:
+    from keet.analysis.hotspots.line_facts import LineWait
     from keet.analysis.machine_code.launch_code import MachineCode
 
 _ORDER = "Kernels by time; further launches of the same kernel and shape come last."
@@ -516,6 +517,12 @@ def waits_for(
     if wait.producer is None or wait.producer == line:
         return f" for {held}{'its own' if line else 'the'} {what}"
     return f" for {held}the {what} at {line_text(wait.producer)}"
+
+
+def producer_text(code: MachineCode, wait: LineWait, address: str) -> str:
+    """`the load at 0x0ab0`: the first instruction that is waited for, at its offset."""
+    held = "registers of " if wait.link == "register reuse" else ""
+    return f"{held}the {noun(code.program.code[wait.producers[0]])} at {address}"
 
 
 class Numbers(Protocol):

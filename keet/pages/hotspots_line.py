@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from keet.analysis.code_names import FormWords, Offset, line_text, noun, sass_text, with_more
+from keet.analysis.code_names import FormWords, Offset, line_text, sass_text, with_more
 from keet.analysis.hotspots.examined import Examined, why_unbounded
 from keet.analysis.hotspots.line_facts import (
     LineFacts,
@@ -47,7 +47,14 @@ from keet.pages.blocks import (
     Text,
     Words,
 )
-from keet.pages.hotspots import distinct_text, opaque_notes, purposes_text, size_text, waiting_for
+from keet.pages.hotspots import (
+    distinct_text,
+    opaque_notes,
+    producer_text,
+    purposes_text,
+    size_text,
+    waiting_for,
+)
 from keet.profile import Absent, Launch, Location
 from keet.profile.launch import file_name
 
@@ -248,12 +255,10 @@ def _wait_text(code: MachineCode, facts: LineFacts, wait: LineWait) -> Sentence:
     )
     if wait.producer_address is None:
         return text
-    held = "registers of " if wait.link == "register reuse" else ""
     is_other = wait.producer not in (None, (facts.file, facts.line))
     named = f" ({line_text(wait.producer)})" if is_other else ""
-    what = noun(code.program.code[wait.producers[0]])
-    producer = f"{held}the {what} at {facts.offset(wait.producer_address)}{named}"
-    awaited = with_more(producer, len(wait.producers) - 1)
+    producer = producer_text(code, wait, facts.offset(wait.producer_address))
+    awaited = with_more(f"{producer}{named}", len(wait.producers) - 1)
     return Sentence("{text} for {awaited}", text=text, awaited=awaited)
 
 

@@ -85,7 +85,7 @@ def _report(profile: Profile) -> Iterator[Block]:
         f"ncu {origin.ncu_version}" if origin.ncu_version else "ncu version not recorded",
         f"CUDA {origin.cuda_version}" if origin.cuda_version else None,
         f"driver {origin.driver_version}" if origin.driver_version else None,
-        captured_text(origin.created) if origin.created else None,
+        captured_text(origin.created),
         Sentence("{size}", size=constant(origin.size, "byte", "size of the report")),
     ]
     yield Text(Sentence(", ").join(filter(None, made)), "muted")

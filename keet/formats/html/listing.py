@@ -25,7 +25,7 @@ from keet.formats.html.source_rows import (
     spot_share,
     total_share,
 )
-from keet.formatting import count_noun, share_cell
+from keet.formatting import count_noun, enumerated, share_cell
 from keet.pages.blocks import ListingFigure, around, indentation, runs
 from keet.pages.hotspots import mix_text
 from keet.profile import Location
@@ -270,11 +270,8 @@ class _Filling:
         if not parts:
             return ""
         command = f"keet hotspots REPORT --launch {self._data.launch.id} --line FILE:LINE"
-        left = " and ".join((", ".join(parts[:-1]), parts[-1])) if len(parts) > 1 else parts[0]
-        return (
-            f"Left out for the size of the page: {left}; the hottest lines come first. "
-            f"To see them: {command}"
-        )
+        left = f"Left out for the size of the page: {enumerated(parts)}"
+        return f"{left}; the hottest lines come first. To see them: {command}"
 
 
 def _size(html: Html) -> int:

@@ -56,10 +56,7 @@ def draw_roofline(block: RooflineFigure) -> Html:
     groups = by_device(block.launches)
     shown = {device: list(map(_roofline, longest(own))) for device, own in groups.items()}
     charts = [_chart(device, own, shown[device], links) for device, own in groups.items()]
-    rooflines = [roofline for own in shown.values() for roofline in own]
-    missing = [*map(capitalized, absences(rooflines))]
-    told = [_clock_note(rooflines), *(f"{text}." for text in missing)]
-    notes = [small_print(text) for text in told if text]
+    notes = _notes([roofline for own in shown.values() for roofline in own])
     return element("div", charts, notes, class_="roofline")
 
 
@@ -71,12 +68,15 @@ def _small(roofline: LaunchRoofline) -> Html:
     if plot.rows and not plot.is_empty:
         words = roofline.launch.kernel
         chart = [element("p", _legend(plot), class_="muted marks"), _drawing(plot, "small", words)]
-    told = [*(f"Note: {note}." for note in roofline.notes), _clock_note(one)]
-    told += [f"{capitalized(text)}." for text in absences(one)]
-    notes = [small_print(text) for text in told if text]
+    notes = _notes(one, *(f"Note: {note}." for note in roofline.notes))
     summary = element("summary", "Roofline as a table")
     fold = element("details", summary, _table(one, {}), notes, class_="fold")
     return element("div", chart, element("p", roofline.reading), fold, class_="roofline")
+
+
+def _notes(rooflines: Sequence[LaunchRoofline], *first: str) -> list[Html]:
+    missing = (f"{capitalized(text)}." for text in absences(rooflines))
+    return [small_print(text) for text in (*first, _clock_note(rooflines), *missing) if text]
 
 
 def _chart(
