@@ -326,23 +326,20 @@ def _access_item(
         kind=first.kind,
         width=constant(first.width, "B", "bytes per thread"),
     )
-    if len(own) == 1:
-        return label, Sentence(
-            "{pointer} + {form}\n{size}",
-            pointer=pointer,
-            form=words.text(first.offset),
-            size=_size_text(own),
-        )
-    constants = sorted({access.offset.constant for access in own})
-    varying = Polynomial({product: c for product, c in first.offset.terms.items() if product})
-    listed = ", ".join(f"{each}" for each in constants[:_CONSTANTS])
-    last = f", … {constants[-1]}" if len(constants) > _CONSTANTS else ""
+    form, offsets, more = first.offset, "", Sentence()
+    if len(own) > 1:
+        form = Polynomial({product: c for product, c in form.terms.items() if product})
+        constants = sorted({access.offset.constant for access in own})
+        last = f", … {constants[-1]}" if len(constants) > _CONSTANTS else ""
+        offsets = f" + [{', '.join(map(str, constants[:_CONSTANTS]))}{last}]"
+        count = constant(len(own) - 1, "", "more accesses")
+        more = Sentence("and {count:d} more: ", count=count)
     return label, Sentence(
-        "and {more:d} more: {pointer} + {form} + [{offsets}]\n{size}",
-        more=constant(len(own) - 1, "", "more accesses"),
+        "{more}{pointer} + {form}{offsets}\n{size}",
+        more=more,
         pointer=pointer,
-        form=words.text(varying),
-        offsets=listed + last,
+        form=words.text(form),
+        offsets=offsets,
         size=_size_text(own),
     )
 
