@@ -2,55 +2,29 @@
 
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from html.parser import HTMLParser
 
-_VOID = frozenset(("br", "meta", "link"))
+from keet.formats.html.blocks import html_part, with_targets
+from keet.formats.html.markup import Html
+from keet.pages.blocks import Block
+
+_VOID = frozenset(("br", "meta", "link", "img"))
 _NOT_READ = frozenset(("style", "script"))
+_APART = frozenset(("td", "th", "p", "li", "dd", "dt", "h2", "h3", "h4"))
 
 
-class PageParts(HTMLParser):
+class PageParts:
     """Elements with their attributes, and the text that a reader sees."""
 
     def __init__(self, page: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.unbalanced: list[str] = []
-        self._text: list[str] = []
-        self._by_id: dict[str, list[str]] = {}
-        self._open: list[tuple[str, str | None]] = []
-        self.feed(page)
-        self.close()
-        self.unbalanced += [name for name, _ in self._open]
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        self.elements.append((tag, found))
-        if tag not in _VOID:
-            self._open.append((tag, found.get("id")))
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self._open or self._open[-1][0] != tag:
-            self.unbalanced.append(tag)
-            return
-        self._open.pop()
-        # Words of two cells are not one word.
-        self._add(" " if tag in ("td", "th", "p", "li", "dd", "dt", "h2", "h3", "h4") else "")
-
-    def handle_data(self, data: str) -> None:
-        if self._open and self._open[-1][0] not in _NOT_READ:
-            self._add(data)
-
-    def _add(self, text: str) -> None:
-        self._text.append(text)
-        for _, key in self._open:
-            if key:
-                self._by_id.setdefault(key, []).append(text)
+        self._root = page_tree(page)
+        self.elements = [(node.tag, node.attrib) for node in self._root.iter()][1:]
 
     @cached_property
     def text(self) -> str:
-        return " ".join("".join(self._text).split())
+        return " ".join(_text(self._root).split())
 
     def text_of(self, key: str) -> str:
         """Of the element with an id; one that is not there has none."""
@@ -58,11 +32,11 @@ class PageParts(HTMLParser):
 
     def raw_text_of(self, key: str) -> str:
         """With its line breaks, as a button copies it."""
-        return "".join(self._by_id.get(key, ()))
+        return "".join(_text(node) for node in self._root.iter() if node.get("id") == key)
 
     @property
     def ids(self) -> list[str]:
-        return [found["id"] or "" for _, found in self.elements if "id" in found]
+        return [found["id"] for _, found in self.elements if "id" in found]
 
     @property
     def targets(self) -> list[str]:
@@ -71,8 +45,16 @@ class PageParts(HTMLParser):
         copied = [found["data-copy"] for _, found in self.elements if "data-copy" in found]
         return [each.removeprefix("#") for each in (*links, *copied) if each]
 
-    def attributes(self, name: str) -> list[dict[str, str | None]]:
+    def attributes(self, name: str) -> list[dict[str, str]]:
         return [found for element, found in self.elements if element == name]
+
+
+def _text(node: ET.Element) -> str:
+    """Words of two cells are not one word."""
+    parts = [node.text or ""] if node.tag not in _NOT_READ else []
+    for child in node:
+        parts += [_text(child), " " * (child.tag in _APART), child.tail or ""]
+    return "".join(parts)
 
 
 def broken_links(page: PageParts) -> list[str]:
@@ -102,11 +84,17 @@ class _Builder(HTMLParser):
         self.built.data(data)
 
 
+def html_blocks(blocks: Iterable[Block]) -> Html:
+    """Without a page around them."""
+    return with_targets(html_part(blocks))
+
+
 def page_tree(markup: str) -> ET.Element:
     """A page, or a part of one, as elements inside each other."""
     builder = _Builder()
     builder.feed(f"<div>{markup}</div>")
     builder.close()
+    assert not builder._open, "elements are closed"
     return builder.built.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 from keet.comparison.result import Difference
@@ -48,8 +49,8 @@ def in_checkout(place: Location, code: str, root: Path) -> Location | None:
     wanted = re.split(r"[\\/]", place.file)
 
     def agreeing(path: str) -> int:
-        pairs = zip(reversed(path.split("/")), reversed(wanted), strict=False)
-        return next((n for n, (a, b) in enumerate(pairs) if a != b), len(wanted))
+        pairs = zip(reversed(path.split("/")), reversed(wanted))
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
     for file in sorted(_named(wanted[-1], root), key=lambda path: (-agreeing(path), len(path))):
         lines = (root / file).read_text(encoding="utf-8", errors="replace").splitlines()

@@ -156,9 +156,8 @@ def _bars(block: blocks.Bars) -> Iterator[str]:
     rows = []
     for bar in block.bars:
         aside = f" ({_words(bar.aside)})" if bar.aside else ""
-        mark = f"{bar.mark} " if bar.mark.strip() else ""
-        text = f"{mark}{_words(bar.amount)}{aside}: {_words(bar.label)}"
-        rows.append(f"{'  ' * bar.depth}- {text}")
+        mark = f"{'  ' * bar.depth}- {f'{bar.mark} ' if bar.mark.strip() else ''}"
+        rows.append(f"{mark}{_words(bar.amount)}{aside}: {_words(bar.label)}")
     yield "\n".join(rows)
 
 

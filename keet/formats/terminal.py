@@ -255,9 +255,7 @@ def _grid(columns: str = "", gap: int = 1) -> Table:
 
 def _paragraph(block: blocks.Heading | blocks.Text, _: int) -> Iterator[RenderableType]:
     text = _text(block.words, block.look, is_unbroken=block.is_unbroken)
-    if isinstance(block, blocks.Heading):
-        yield _indented(text, block.indent)
-    elif block.mark:
+    if isinstance(block, blocks.Text) and block.mark:
         grid = _grid("l", gap=0)
         grid.add_column(overflow="fold")
         grid.add_row(_text(block.mark), text)

@@ -122,11 +122,7 @@ def _next(document: AmountsDocument) -> Iterator[Words]:
     yield from (Span(command, "code"), " says what to change and what that gains")
     items = [launch.amounts.item for launch in document.launches]
     if any(item and item.basis == "threads" for item in items):
-        yield from (
-            "; ",
-            Span("--per NAME=COUNT", "command"),
-            " counts per result, not per thread",
-        )
+        yield from ("; ", Span("--per NAME=COUNT", "command"), " counts per result, not per thread")
 
 
 # --- the program

@@ -3,12 +3,9 @@
 Texts are `Words`: strings, and spans with a look. A string of keet may have names in backticks,
 which Markdown and HTML show as code. Renderers escape all of it, whatever names are in it.
 
-Large parts of pages, which HTML draws.
-
-Each holds what it is drawn from. A link to an anchor inside of a figure is kept only if the figure
-has that anchor, so a page may link to every source line.
-
-Excerpts of source files: the important lines and those around them.
+Large parts, which HTML draws, are figures: each holds what it is drawn from. A link to an anchor
+inside of a figure is kept only if the figure has that anchor, so a page may link to every source
+line.
 """
 
 from __future__ import annotations
@@ -16,21 +13,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import pairwise
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, dataclass_transform
 
 from keet.lazy import LazyDataclass, make_on_use
-from keet.profile import Launch
 from keet.safe_text import one_line
 
 if TYPE_CHECKING:
-    from keet.analysis.account import TimePart
-    from keet.analysis.hardware.ceilings import Ceiling
     from keet.analysis.hotspots.source_lines import Hotspots
     from keet.comparison.causes.account_changes import PartChange
     from keet.comparison.causes.line_changes import FilePair
     from keet.documents.charts import MemoryChart, OccupancyDocument
-    from keet.documents.explain import Note
     from keet.documents.insights import ChangeDocument, SweepDocument
     from keet.evidence import Evidence, Sentence
     from keet.explanation.explanation_types import LaunchExplanation
@@ -374,16 +367,12 @@ class AccountFigure(Figure):
     """Where the time of a launch goes: a bar that adds up, its table, the busiest units."""
 
     each: LaunchExplanation
-    units: Sequence[Ceiling]
-    notes: Sequence[Note] = ()
 
 
 class AccountTree(Figure):
     """Every part of the time with its evidence, behind a summary."""
 
     each: LaunchExplanation
-    parts: Sequence[tuple[TimePart, int, str]]
-    """With the depth and the evidence of each."""
 
 
 class EvidenceFigure(Figure):
@@ -479,6 +468,9 @@ class ReportsFigure(Figure):
     reports: Sequence[tuple[str, str, Sequence[str]]]
 
 
+# --- excerpts of source files: the important lines and those around them
+
+
 _BACKTICKS = re.compile(r"`+")
 _LANGUAGES = {
     "py": "python",
@@ -507,15 +499,25 @@ def around(numbers: Iterable[int], radius: int, length: int) -> list[int]:
 
 def runs(numbers: Sequence[int]) -> list[list[int]]:
     """Splits sorted numbers into consecutive runs."""
-    cuts = [i + 1 for i, (a, b) in enumerate(pairwise(numbers)) if b != a + 1]
-    bounds = [0, *cuts, len(numbers)]
-    return [list(numbers[a:b]) for a, b in pairwise(bounds) if a < b]
+    by_distance = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
+    return [[number for _, number in run] for _, run in by_distance]
 
 
 def indentation(lines: Iterable[str]) -> int:
     """Number of columns by which all non-empty lines are indented."""
     wide = [line.expandtabs(4) for line in lines]
     return min((len(line) - len(line.lstrip()) for line in wide if line.strip()), default=0)
+
+
+def named_once(places: Iterable[str]) -> list[str]:
+    """`slow.cu:5`, `18-27`, `other.cuh:3`: a file is named where it is not the one before."""
+    named: list[str] = []
+    before = None
+    for place in places:
+        file, colon, lines = place.rpartition(":")
+        named.append(lines if colon and file == before else place)
+        before = file
+    return named
 
 
 def language(path: str, other: str = "cpp") -> str:

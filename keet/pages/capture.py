@@ -1,10 +1,9 @@
-"""What a report tells beside keet's answer: how it was captured, how a launch was configured and at
-which clocks it ran, what Nsight Compute's rules say.
+"""What a report tells beside keet's answer: what was profiled (the GPU, and launches, ranges or
+graphs), how it was captured, how a launch was configured and at which clocks it ran, what Nsight
+Compute's rules say.
 
 A page has one SM clock per launch: cycles of the GPCs over duration. Cycles of the SMs over the
 same duration give up to 2.11 GHz in reports of an H200 whose GPCs do not exceed 1.98 GHz.
-
-What was profiled, in a few words: the GPU, and launches, ranges or graphs.
 """
 
 from __future__ import annotations
@@ -52,9 +51,9 @@ def describe_device(device: Device | DeviceDocument) -> str:
     return f"{name} ({known})" if known else name
 
 
-def captured_text(created: str) -> str:
-    """`2026-11-15 08:50 UTC`."""
-    return f"{created[:16].replace('T', ' ')} UTC"
+def captured_text(created: str | None) -> str:
+    """`2026-11-15 08:50 UTC`; empty where it is not known."""
+    return f"{created[:16].replace('T', ' ')} UTC" if created else ""
 
 
 _NOUNS = {
@@ -159,11 +158,13 @@ def _report(profile: Profile) -> Iterator[tuple[str, Words]]:
         yield "Report, as the snapshot states", _bytes_of(origin.origin)
     yield "GPU", ", ".join(map(describe_device, profile.devices))
     yield "Nsight Compute", origin.ncu_version or "version not recorded"
-    versions = {"CUDA": origin.cuda_version, "Driver": origin.driver_version}
-    yield from ((name, version) for name, version in versions.items() if version)
-    if origin.created:
-        yield "Captured", captured_text(origin.created)
-    yield "Read by", origin.reader
+    facts = {
+        "CUDA": origin.cuda_version,
+        "Driver": origin.driver_version,
+        "Captured": captured_text(origin.created),
+        "Read by": origin.reader,
+    }
+    yield from ((name, text) for name, text in facts.items() if text)
 
 
 def _bytes_of(file: Provenance | Origin) -> Words:

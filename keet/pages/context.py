@@ -3,8 +3,9 @@ of at most so many tokens."""
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -18,17 +19,14 @@ from keet.evidence import Evidence, Sentence
 from keet.explanation.account_texts import account_rows
 from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.explanation.finding_notes import (
-    nearest_text,
-    precedents_text,
-)
+from keet.explanation.finding_notes import nearest_text, precedents_text
 from keet.explanation.headline import distinct_units
 from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.run_texts import launches_text
 from keet.formatting import count_tokens, shape_parts, share_cell, text_size, tokens_of
 from keet.pages.blocks import around, fence, indentation, language
 from keet.pages.capture import describe_device
-from keet.pages.hotspots import waiting_for
+from keet.pages.hotspots import excess_amounts, waiting_for
 from keet.pages.launch import certainty_of, forecast_of, place_shares, unplaced_shares
 from keet.pages.program import ROWS, reason_texts, run_rows, spread_text
 from keet.profile import Absent, Launch, Location, Profile, Workload
@@ -68,10 +66,7 @@ _RESOURCES = {
     "static shared memory": "shared_memory_static",
     "dynamic shared memory": "shared_memory_dynamic",
 }
-_OCCUPANCY = {
-    "achieved": "achieved_occupancy_pct",
-    "theoretical": "theoretical_occupancy_pct",
-}
+_OCCUPANCY = {"achieved": "achieved_occupancy_pct", "theoretical": "theoretical_occupancy_pct"}
 _FIRST_LINES, _HOT = 3, 0.05
 """So many lines with most samples, and all with that share, come before the account and the
 constraints."""
@@ -118,14 +113,14 @@ def _pieces(
 ) -> Iterator[TextPiece]:
     """All pieces that could be printed, the most useful first."""
     first, rest = each.findings[:1], each.findings[1:]
-    start = _first_rank(each)
+    start, opinion = _first_rank(each), [*_opinion(each)]
+    is_above = precedes_findings(each.second_opinion)
     yield TextPiece(_VERDICT, _title(each), group="0")
     yield from _reasons(each)
     if each.replay:
         headline = one_line(f"Under replay: {each.verdict.headline}")
         yield TextPiece(_VERDICT, headline, group="0 headline", needs=_WHY)
-    if precedes_findings(each.second_opinion):
-        yield from _opinion(each)
+    yield from opinion if is_above else ()
     for finding in first:
         yield from _cause(start, finding, each)
     yield from _hot_lines(source, slice(1))
@@ -152,8 +147,7 @@ def _pieces(
     yield from _evidence(each)
     yield from _hot_lines(source, slice(most, None))
     yield from _rings(source, [p for f in first for p in f.locations], (1, 2, 4))
-    if not precedes_findings(each.second_opinion):
-        yield from _opinion(each)
+    yield from () if is_above else opinion
     yield from _gaps(explanation, each, source)
     yield from _rings(source, [p for f in each.findings for p in f.locations], (2, 4, 8, 16))
 
@@ -280,11 +274,8 @@ def _cause(rank: int, finding: Finding, each: LaunchExplanation) -> Iterator[Tex
 
 def _evidence(each: LaunchExplanation) -> Iterator[TextPiece]:
     for rank, finding in enumerate(each.findings, _first_rank(each)):
-        numbers = list(dict.fromkeys(f"{e.label}: {_amount(e)}" for e in finding.evidence))[
-            :_EVIDENCE
-        ]
-        if numbers:
-            line = f"   Evidence: {one_line('; '.join(numbers))}"
+        if numbers := dict.fromkeys(f"{e.label}: {_amount(e)}" for e in finding.evidence):
+            line = f"   Evidence: {one_line('; '.join([*numbers][:_EVIDENCE]))}"
             yield TextPiece(_CAUSES, line, group=f"cause {rank}")
         if gained := precedents_text(finding, each.view.ledger):
             yield TextPiece(_CAUSES, f"   Precedents: {gained}", group=f"cause {rank}")
@@ -421,9 +412,9 @@ class CostedSource:
         self._found = hotspots
         self._text = source_lines(each.launch)
         self._code = each.view.code
-        self._written: dict[frozenset[tuple[str, int]], list[str]] = {}
-        """Kept: a context is composed anew with each piece, and few pieces bring lines."""
-        self._known_lines: dict[tuple[str, int], _Line] = {}
+        # Kept: a context is composed anew with each piece, and few pieces bring lines.
+        self._written = cache(lambda lines: [*self._blocks(lines)])
+        self._line = cache(self._line_of)
 
     @cached_property
     def _spots(self) -> dict[tuple[str, int], Spot]:
@@ -479,10 +470,7 @@ class CostedSource:
 
     def text(self, lines: Collection[tuple[str, int]]) -> list[str]:
         """The given lines, file by file, each with its share of the samples and its other costs."""
-        key = frozenset(lines)
-        if key not in self._written:
-            self._written[key] = list(self._blocks(key))
-        return self._written[key]
+        return self._written(frozenset(lines))
 
     def _blocks(self, lines: Collection[tuple[str, int]]) -> Iterator[str]:
         for file in sorted({file for file, _ in lines}):
@@ -508,16 +496,13 @@ class CostedSource:
             if line.cost:
                 yield f"{'':{width}}        ^ {line.cost}"
 
-    def _line(self, file: str, number: int) -> _Line:
-        if (file, number) not in self._known_lines:
-            text, spot = self._text.get(file, ()), self._spots.get((file, number))
-            code = text[number - 1].expandtabs(4) if 1 <= number <= len(text) else None
-            indent = indentation([code]) if code and code.strip() else None
-            share = spot.share or 0.0 if spot else 0.0
-            shown = share_cell(share) if share >= _LEAST_COST / 10 else ""
-            line = _Line(code, indent, shown, _cost(spot) if spot else "")
-            self._known_lines[file, number] = line
-        return self._known_lines[file, number]
+    def _line_of(self, file: str, number: int) -> _Line:
+        text, spot = self._text.get(file, ()), self._spots.get((file, number))
+        code = text[number - 1].expandtabs(4) if 1 <= number <= len(text) else None
+        indent = indentation([code]) if code and code.strip() else None
+        share = spot.share or 0.0 if spot else 0.0
+        shown = share_cell(share) if share >= _LEAST_COST / 10 else ""
+        return _Line(code, indent, shown, _cost(spot) if spot else "")
 
 
 class _Line(NamedTuple):
@@ -534,12 +519,8 @@ def _cost(spot: Spot) -> str:
     if (spot.share or 0.0) < _LEAST_COST and not spot.sectors_global_excess:
         return ""
     parts = [f"waits, of its samples: {waiting}"] if (waiting := waiting_for(spot)) else []
-    amounts = {
-        "global sectors": (spot.sectors_global_excess, spot.sectors_global),
-        "shared wavefronts": (spot.wavefronts_shared_excess, spot.wavefronts_shared),
-    }
-    for what, (excess, total) in amounts.items():
-        parts += [f"{excess:,} of {total:,} {what} are excess"] if excess and total else []
+    for what, excess, total in excess_amounts(spot):
+        parts.append(f"{excess:,} of {total:,} {what} are excess")
     if spot.sectors_local:
         parts.append(f"{spot.sectors_local:,} local sectors")
     return "; ".join(parts)
@@ -607,14 +588,11 @@ def _text_of(blocks: Mapping[int, str]) -> str:
 def cut(text: str, budget: int) -> str:
     """As many whole words as fit; empty if none fits."""
     words = text.split()
-    low, high = 0, len(words)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count_tokens(_shortened(words, middle)) <= budget:
-            low = middle
-        else:
-            high = middle - 1
-    return _shortened(words, low)
+
+    def size(count: int) -> int:
+        return count_tokens(_shortened(words, count))
+
+    return _shortened(words, bisect(range(1, len(words) + 1), budget, key=size))
 
 
 def _shortened(words: Sequence[str], count: int) -> str:

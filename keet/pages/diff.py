@@ -52,6 +52,7 @@ from keet.pages.blocks import (
     Text,
     Words,
     joined,
+    runs,
     table_of,
 )
 from keet.pages.capture import captured_text, describe_device
@@ -202,8 +203,8 @@ class _Writer:
 
     def _caveats(self) -> Iterator[Block]:
         """The most serious ones first; if there are many, the others are folded."""
-        ranks = [*_SEVERITY]
-        ranked = sorted(self.difference.all_caveats, key=lambda each: ranks.index(each.severity))
+        caveats = self.difference.all_caveats
+        ranked = [each for rank in _SEVERITY for each in caveats if each.severity == rank]
         notices = [Notice(_caveat_text(each), _SEVERITY[each.severity][1]) for each in ranked]
         most = _CAVEATS
         if self.is_html:
@@ -221,11 +222,9 @@ class _Writer:
             where = _leading_line(pair)
             reasons = {"Why": main_reasons(pair), "Where": [where] if where else []}
             for word, attributions in reasons.items():
-                shares = [
-                    f" ({a.percent:.0f} of the change)" if a.percent else "" for a in attributions
-                ]
                 told = [
-                    (self._said(each, pair), share) for each, share in zip(attributions, shares)
+                    (self._said(a, pair), f" ({a.percent:.0f} of the change)" if a.percent else "")
+                    for a in attributions
                 ]
                 if told:
                     yield Item((whose, joined(told, "; ")), word)
@@ -235,14 +234,14 @@ class _Writer:
                 yield Item((whose, both), "Limited by")
 
     def _sound(self) -> Iterator[Item]:
-        if share := unprofiled_text(self.difference):
-            yield Item(share, "Not profiled")
-        if not self.difference.all_caveats:
-            yield Item("yes: keet found nothing that weakens the comparison", "Comparable")
-        if left := not_compared_text(self.difference):
-            yield Item(left, "Not compared")
-        if noise := noise_text(self.difference):
-            yield Item(noise, "Noise")
+        sound = "yes: keet found nothing that weakens the comparison"
+        texts = {
+            "Not profiled": unprofiled_text(self.difference),
+            "Comparable": "" if self.difference.all_caveats else sound,
+            "Not compared": not_compared_text(self.difference),
+            "Noise": noise_text(self.difference),
+        }
+        yield from (Item(text, name) for name, text in texts.items() if text)
 
     def _next(self) -> Iterator[Item]:
         step = self.difference.next
@@ -405,7 +404,7 @@ class _Writer:
         if not self.is_html:
             texts = [
                 (Span(f"{word}: ", looks.get(word, "muted").replace("warn", "muted")), labels)
-                for word, labels in finding_words(pair)
+                for word, labels in finding_words(pair).items()
             ]
             if texts:
                 yield Items([Item(joined(texts, "; "))], "findings", mark="")
@@ -413,9 +412,9 @@ class _Writer:
         if forecast := _forecast_and_gain(pair):
             yield Text(forecast)
         items: list[Item] = []
-        for word, ids in finding_groups(pair):
+        for word, ids in finding_groups(pair).items():
+            badge = Span(word, f"badge {looks.get(word, '')}")
             for id_ in ids:
-                badge = Span(word, f"badge {looks.get(word, '')}")
                 items.append(Item((badge, " ", Span(findings()[id_].label, "strong"))))
                 items += [Item(words, depth=1) for words in _gains(pair, id_, word)]
         if items:
@@ -515,11 +514,8 @@ def _reports(
 def _facts_table(sides: Sequence[Mapping[str, str]], name: str) -> Table:
     names = dict.fromkeys(name for facts in sides for name in facts)
     rows = [[each, *(facts.get(each, "not recorded") for facts in sides)] for each in names]
-    columns = [
-        Column("Fact", look="label"),
-        Column("Before", look="break"),
-        Column("After", look="break"),
-    ]
+    sides_of = (Column(name, look="break") for name in ("Before", "After"))
+    columns = [Column("Fact", look="label"), *sides_of]
     return Table(columns, rows, name=name, kind="captures", is_sortable=False)
 
 
@@ -531,7 +527,7 @@ def _facts_of(side: Side) -> dict[str, str]:
         "Report": ", ".join(run.profile.provenance.path for run in runs),
         "GPU": ", ".join(devices),
         "Launches": f"{count} of {len(profile.launches)}" if side.first.partial else f"{count}",
-        "Captured": captured_text(origin.created) if origin.created else None,
+        "Captured": captured_text(origin.created),
         "ncu": origin.ncu_version,
         "CUDA": origin.cuda_version,
         "Driver": origin.driver_version,
@@ -627,13 +623,8 @@ def _caveat_text(reason: Caveat) -> str:
 
 def numbers_of(ids: Sequence[int]) -> str:
     """Which launches of the report: `0-2`, `0, 4`."""
-    spans: list[list[int]] = []
-    for number in ids:
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in spans[:3]) or "-"
+    spans = [f"{run[0]}-{run[-1]}" if run[1:] else f"{run[0]}" for run in runs(ids)]
+    return ", ".join(spans[:3]) or "-"
 
 
 def change_of(pair: PairDifference) -> str:
@@ -644,7 +635,7 @@ def change_of(pair: PairDifference) -> str:
     return pair.verdict.headline.partition(":")[0]
 
 
-def finding_groups(pair: PairDifference) -> Iterator[tuple[str, Sequence[str]]]:
+def finding_groups(pair: PairDifference) -> Mapping[str, Sequence[str]]:
     """What became of findings, and their ids."""
     groups = {
         "fixed": pair.fixed,
@@ -652,15 +643,13 @@ def finding_groups(pair: PairDifference) -> Iterator[tuple[str, Sequence[str]]]:
         "remaining": pair.remaining,
         "not known for both sides": pair.unknown,
     }
-    yield from ((word, ids) for word, ids in groups.items() if ids)
+    return {word: ids for word, ids in groups.items() if ids}
 
 
-def finding_words(pair: PairDifference) -> list[tuple[str, str]]:
+def finding_words(pair: PairDifference) -> dict[str, str]:
     """The same in words."""
-    return [
-        (word, ", ".join(findings()[id_].label for id_ in ids))
-        for word, ids in finding_groups(pair)
-    ]
+    groups = finding_groups(pair).items()
+    return {word: ", ".join(findings()[id_].label for id_ in ids) for word, ids in groups}
 
 
 def gate_notes(gate: Gate) -> Iterator[str]:

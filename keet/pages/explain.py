@@ -392,7 +392,7 @@ class _Report:
             ", ".join(map(describe_device, profile.devices)),
             ", ".join(map(one_line, programs)),
             workload_count(profile.launches),
-            captured_text(profile.provenance.created) if profile.provenance.created else "",
+            captured_text(profile.provenance.created),
         ]
         folder = one_line(profile.provenance.path).removesuffix(name)
         stem, dot, ending = name.rpartition(".")
@@ -560,10 +560,8 @@ def _gain(report: _Report) -> float:
     """For a report with several kernels, the gain of the whole; else that of the first finding. 0:
     too small to print."""
     program, first = report.program, report.first
-    if program and len(program.rows) == 1:
-        gain = program.rows[0].gain
-    elif program:
-        gain = program.gain
+    if program:
+        gain = program.rows[0].gain if len(program.rows) == 1 else program.gain
     else:
         gain = first.findings[0].forecast if first.findings and not first.replay else None
     return gain.likely if gain and gain.likely >= WORTH else 0.0

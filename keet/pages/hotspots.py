@@ -38,6 +38,7 @@ from keet.pages.blocks import (
     Words,
     file_link,
     joined,
+    named_once,
     table_of,
 )
 from keet.profile import Launch, Location
@@ -45,6 +46,7 @@ from keet.profile.launch import file_name
 from keet.units import format_number
 
 if TYPE_CHECKING:
+    from keet.analysis.hotspots.line_facts import LineWait
     from keet.analysis.machine_code.launch_code import MachineCode
 
 _ORDER = "Kernels by time; further launches of the same kernel and shape come last."
@@ -85,14 +87,10 @@ _POINTER_LINES = 3
 
 
 def hotspots_page(
-    results: Iterable[HotspotsLaunch],
-    reader: Reader,
-    top: int,
-    *,
-    page_at: int | None = None,
+    results: Iterable[HotspotsLaunch], reader: Reader, top: int, *, page_at: int | None = None
 ) -> Page:
-    """`found`: one launch per kernel and shape first. `page_at`: position of the first
-    printed row, for a tool with pages."""
+    """`results`: one launch per kernel and shape first. `page_at`: position of the first printed
+    row, for a tool with pages."""
     blocks: list[Block] = []
     silent: dict[Skipped, list[HotspotsLaunch]] = {}
     opaque: dict[Skipped, list[Launch]] = {}  # only launches: rows would need memory
@@ -271,13 +269,10 @@ def _waiting(spot: Spot, hotspots: Examined, producers: int) -> Sentence:
     texts = stall_texts(spot, hotspots)
     if code := hotspots.code:
         offset = None if spot.address is None else offset_in_function(hotspots.launch)
-        waits = [first_wait(spot.waits, reason) for reason in stall_reasons(spot)[: len(texts)]]
-        texts[:producers] = [
-            Sentence(
-                "{text}{awaited}", text=text, awaited=waits_for(code, wait, spot.location, offset)
-            )
-            for text, wait in zip(texts[:producers], waits)
-        ]
+        for place, reason in enumerate(stall_reasons(spot)[:producers]):
+            wait = first_wait(spot.waits, reason)
+            awaited = waits_for(code, wait, spot.location, offset)
+            texts[place] = Sentence("{text}{awaited}", text=texts[place], awaited=awaited)
     return Sentence(", ").join(texts)
 
 
@@ -300,10 +295,6 @@ def row_numbers(hotspots: Hotspots | None, spot: SpotDocument) -> Numbers:
 def excess_text(spot: Spot, hotspots: Hotspots) -> Sentence:
     """The cost of uncoalesced accesses and bank conflicts; empty if there is none."""
     numbers = row_numbers(hotspots, spot)
-    amounts = {
-        "global sectors": (spot.sectors_global_excess, spot.sectors_global),
-        "shared wavefronts": (spot.wavefronts_shared_excess, spot.wavefronts_shared),
-    }
     return Sentence("; ").join(
         Sentence(
             "{share:.0f} of {all:,d} {what} in excess",
@@ -311,9 +302,16 @@ def excess_text(spot: Spot, hotspots: Hotspots) -> Sentence:
             all=numbers(what, every),
             what=what,
         )
-        for what, (excess, every) in amounts.items()
-        if excess and every
+        for what, excess, every in excess_amounts(spot)
     )
+
+
+def excess_amounts(spot: Spot) -> Iterator[tuple[str, int, int]]:
+    """What is in excess, how much of it, and of how much."""
+    if spot.sectors_global and spot.sectors_global_excess:
+        yield "global sectors", spot.sectors_global_excess, spot.sectors_global
+    if spot.wavefronts_shared and spot.wavefronts_shared_excess:
+        yield "shared wavefronts", spot.wavefronts_shared_excess, spot.wavefronts_shared
 
 
 def _count(value: int | None) -> str:
@@ -371,13 +369,8 @@ def _pointer_row(
 
 def lines_text(lines: Sequence[Location]) -> str:
     """`slow.cu:19, 27, other.cuh:5`: each file is named once."""
-    parts: list[str] = []
-    before = None
-    for line in lines:
-        name = file_name(line.file)
-        parts.append(str(line.line) if name == before else f"{name}:{line.line}")
-        before = name
-    return listed(parts, _POINTER_LINES)
+    places = (f"{file_name(line.file)}:{line.line}" for line in lines)
+    return listed(named_once(places), _POINTER_LINES)
 
 
 # --- words that other pages and HTML's listing of the source share
@@ -524,6 +517,12 @@ def waits_for(
     if wait.producer is None or wait.producer == line:
         return f" for {held}{'its own' if line else 'the'} {what}"
     return f" for {held}the {what} at {line_text(wait.producer)}"
+
+
+def producer_text(code: MachineCode, wait: LineWait, address: str) -> str:
+    """`the load at 0x0ab0`: the first instruction that is waited for, at its offset."""
+    held = "registers of " if wait.link == "register reuse" else ""
+    return f"{held}the {noun(code.program.code[wait.producers[0]])} at {address}"
 
 
 class Numbers(Protocol):

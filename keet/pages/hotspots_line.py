@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from keet.analysis.code_names import (
-    FormWords,
-    Offset,
-    line_text,
-    noun,
-    sass_text,
-    with_more,
-)
+from keet.analysis.code_names import FormWords, Offset, line_text, sass_text, with_more
 from keet.analysis.hotspots.examined import Examined, why_unbounded
 from keet.analysis.hotspots.line_facts import (
     LineFacts,
@@ -54,7 +47,14 @@ from keet.pages.blocks import (
     Text,
     Words,
 )
-from keet.pages.hotspots import distinct_text, opaque_notes, purposes_text, size_text, waiting_for
+from keet.pages.hotspots import (
+    distinct_text,
+    opaque_notes,
+    producer_text,
+    purposes_text,
+    size_text,
+    waiting_for,
+)
 from keet.profile import Absent, Launch, Location
 from keet.profile.launch import file_name
 
@@ -255,12 +255,10 @@ def _wait_text(code: MachineCode, facts: LineFacts, wait: LineWait) -> Sentence:
     )
     if wait.producer_address is None:
         return text
-    held = "registers of " if wait.link == "register reuse" else ""
     is_other = wait.producer not in (None, (facts.file, facts.line))
     named = f" ({line_text(wait.producer)})" if is_other else ""
-    what = noun(code.program.code[wait.producers[0]])
-    producer = f"{held}the {what} at {facts.offset(wait.producer_address)}{named}"
-    awaited = with_more(producer, len(wait.producers) - 1)
+    producer = producer_text(code, wait, facts.offset(wait.producer_address))
+    awaited = with_more(f"{producer}{named}", len(wait.producers) - 1)
     return Sentence("{text} for {awaited}", text=text, awaited=awaited)
 
 
@@ -269,8 +267,12 @@ def _wait_text(code: MachineCode, facts: LineFacts, wait: LineWait) -> Sentence:
 
 def line_items(code: MachineCode, facts: LineFacts) -> list[tuple[str, str, Sequence[Item]]]:
     """Headings, in full and short, and what is to say below each."""
-    words = FormWords(code, facts.offset)
     offset = facts.offset
+    words = FormWords(code, offset)
+    merges = [_merge_item(merge, code, offset) for merge in facts.merges]
+    atomics = [_atomic_item(atomic, offset) for atomic in facts.atomics]
+    loops = [loop_item(loop, offset) for loop in facts.loops]
+    invariants = [_invariant_item(invariant, offset) for invariant in facts.invariants]
     drained = [  # samples at an instruction that no warp executes
         (instruction.offset, BEHIND_EXIT)
         for instruction in facts.instructions
@@ -279,24 +281,12 @@ def line_items(code: MachineCode, facts: LineFacts) -> list[tuple[str, str, Sequ
     ]
     sections: list[tuple[str, str, Sequence[Item]]] = [
         ("Memory accesses", "Memory accesses", _access_items(code, facts, words)),
-        (
-            "Accesses that could be wider",
-            "Could be wider",
-            [_merge_item(merge, code, offset) for merge in facts.merges],
-        ),
-        ("Atomics", "Atomics", [_atomic_item(atomic, offset) for atomic in facts.atomics]),
+        ("Accesses that could be wider", "Could be wider", merges),
+        ("Atomics", "Atomics", atomics),
         ("Drain", "Drain", drained),
         ("Routines", "Routines", routine_items(facts)),
-        (
-            "Loops around the line",
-            "Loops around it",
-            [loop_item(loop, offset) for loop in facts.loops],
-        ),
-        (
-            "The same in every iteration",
-            "Same every iteration",
-            [_invariant_item(invariant, offset) for invariant in facts.invariants],
-        ),
+        ("Loops around the line", "Loops around it", loops),
+        ("The same in every iteration", "Same every iteration", invariants),
     ]
     # The accesses decide which words have to be explained.
     sections.append(("Words in addresses (bytes)", "Words in addresses", words.legend))
@@ -336,23 +326,20 @@ def _access_item(
         kind=first.kind,
         width=constant(first.width, "B", "bytes per thread"),
     )
-    if len(own) == 1:
-        return label, Sentence(
-            "{pointer} + {form}\n{size}",
-            pointer=pointer,
-            form=words.text(first.offset),
-            size=_size_text(own),
-        )
-    constants = sorted({access.offset.constant for access in own})
-    varying = Polynomial({product: c for product, c in first.offset.terms.items() if product})
-    listed = ", ".join(f"{each}" for each in constants[:_CONSTANTS])
-    last = f", … {constants[-1]}" if len(constants) > _CONSTANTS else ""
+    form, offsets, more = first.offset, "", Sentence()
+    if len(own) > 1:
+        form = Polynomial({product: c for product, c in form.terms.items() if product})
+        constants = sorted({access.offset.constant for access in own})
+        last = f", … {constants[-1]}" if len(constants) > _CONSTANTS else ""
+        offsets = f" + [{', '.join(map(str, constants[:_CONSTANTS]))}{last}]"
+        count = constant(len(own) - 1, "", "more accesses")
+        more = Sentence("and {count:d} more: ", count=count)
     return label, Sentence(
-        "and {more:d} more: {pointer} + {form} + [{offsets}]\n{size}",
-        more=constant(len(own) - 1, "", "more accesses"),
+        "{more}{pointer} + {form}{offsets}\n{size}",
+        more=more,
         pointer=pointer,
-        form=words.text(varying),
-        offsets=listed + last,
+        form=words.text(form),
+        offsets=offsets,
         size=_size_text(own),
     )
 
@@ -455,28 +442,23 @@ def _chains_text(chains: LoopChains) -> Sentence:
                 together=constant(round(chains.independent_loads, 1), "", "independent loads"),
             )
         parts.append(loads)
-    recurrence = chains.recurrence
-    if recurrence is None and chains.is_through_shared:
-        parts.append(
-            Sentence(
-                "an iteration may need the one before through shared memory, which the loop "
-                "stores to and loads from"
-            )
-        )
-    elif recurrence is None:
-        text = "no iteration needs the result of the one before, apart from the counter"
-        parts.append(Sentence(text))
-    else:
+    return Sentence("; ").join([*parts, _recurrence_text(chains)])
+
+
+def _recurrence_text(chains: LoopChains) -> Sentence:
+    if recurrence := chains.recurrence:
         count = constant(recurrence.loads, "", "loads of the chain")
-        loads = Sentence(" with {count:d} loads", count=count) if recurrence.loads else Sentence()
-        parts.append(
-            Sentence(
-                "each iteration needs the one before through a chain of {instructions}{loads}",
-                instructions=counted(len(recurrence.positions), "instruction"),
-                loads=loads,
-            )
+        return Sentence(
+            "each iteration needs the one before through a chain of {instructions}{loads}",
+            instructions=counted(len(recurrence.positions), "instruction"),
+            loads=Sentence(" with {count:d} loads", count=count) if recurrence.loads else "",
         )
-    return Sentence("; ").join(parts)
+    if chains.is_through_shared:
+        return Sentence(
+            "an iteration may need the one before through shared memory, which the loop stores to "
+            "and loads from"
+        )
+    return Sentence("no iteration needs the result of the one before, apart from the counter")
 
 
 def _invariant_item(each: InvariantDocument, offset: Offset) -> Item:

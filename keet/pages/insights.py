@@ -61,12 +61,12 @@ NO_SWEEP = (
 )
 _IN_ONE_FILE = "All of it is in one file, whose explanation shows it too."
 _KINDS = {
-    "sweep": "Sweeps: one kernel, one parameter varies",
-    "cluster": "Clusters: the same finding in several kernels",
-    "change": "Changes over time",
-    "outliers": "Outliers among equal launches",
+    "sweep": ("Sweeps", ": one kernel, one parameter varies"),
+    "cluster": ("Clusters", ": the same finding in several kernels"),
+    "change": ("Changes", " over time"),
+    "outliers": ("Outliers", " among equal launches"),
 }
-"""In the order in which they are printed."""
+"""In the order in which they are printed: what the bar of a page calls them, and the rest."""
 _ABOUT = {
     "sweep": "● best, ○ as fast within noise. Columns of units (DRAM, L2, L1, LSU, issue, …): "
     "share of peak over the elapsed cycles, as in `keet explain`.",
@@ -89,7 +89,7 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 def insights_page(document: InsightsDocument, reader: Reader) -> Page:
     first = document.insights[0].title if document.insights else summary_line(document)
     kinds = [kind for kind in _KINDS if any(insight.kind == kind for insight in document.insights)]
-    links = [(f"kind-{kind}", _KINDS[kind].split()[0].rstrip(":")) for kind in kinds]
+    links = [(f"kind-{kind}", _KINDS[kind][0]) for kind in kinds]
     return Page(
         [*_blocks(document, kinds, reader)],
         f"{one_line(first)} - keet insights",
@@ -113,17 +113,18 @@ def _blocks(document: InsightsDocument, kinds: Sequence[str], reader: Reader) ->
         yield Notice(NO_SWEEP, "", only=("html",))
     for kind in kinds:
         yield Gap()
-        yield Heading(_KINDS[kind], 2, "strong underline", anchor=f"kind-{kind}")
+        title = "".join(_KINDS[kind])
+        yield Heading(title, 2, "strong underline", anchor=f"kind-{kind}")
         if kind in _ABOUT:
             yield Text(_ABOUT[kind], "muted")
         for number, each in enumerate(insight for insight in insights if insight.kind == kind):
             body = [*_insight(each, reports, reader)]
-            title: Words = (Span(each.id, "muted"), "  ", each.title)
+            name: Words = (Span(each.id, "muted"), "  ", each.title)
             yield Gap()
             if reader.format == "html" and number >= _OPEN:  # its title, the rest one click away
-                yield Fold(title, body, False, "insight folded", each.id, 3, is_printed=True)
+                yield Fold(name, body, False, "insight folded", each.id, 3, is_printed=True)
             else:
-                heading = Heading(title, 3, anchor=each.id)
+                heading = Heading(name, 3, anchor=each.id)
                 yield Part([heading, *body], "insight", tag="article")
     notes = [problem_text(document.problem, answered=True)] if document.problem else []
     if notes := [*notes, *document.notes]:

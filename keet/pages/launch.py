@@ -222,7 +222,7 @@ def _pictures(shown: Shown) -> Iterator[Block]:
     """Where the time goes, and the charts; the roofline is the last one."""
     each = shown.each
     if not each.verdict.not_judged:
-        account = [*account_blocks(shown), account_tree(each)]
+        account = [*account_blocks(shown), AccountTree(each)]
         yield Part(account, "card", shown.anchor("account"), tag="section")
     if not shown.has_charts:
         told = f"Charts are left out to keep the page small. To see them: --launch {each.launch.id}"
@@ -409,7 +409,7 @@ def account_blocks(shown: Shown) -> Iterator[Block]:
     each = shown.each
     if shown.is_html and shown.detail != "brief":
         if not each.verdict.not_judged:
-            yield from (Heading(HEADING, 3), account_figure(each))
+            yield from (Heading(HEADING, 3), AccountFigure(each))
         return
     notes = [Text(note.text, indent=2) for note in shown_notes(each, everything=shown.verbose)]
     is_short = each.verdict.not_judged or shown.detail == "brief"
@@ -417,18 +417,8 @@ def account_blocks(shown: Shown) -> Iterator[Block]:
     yield from ([Gap(), *blocks] if blocks else [])
 
 
-def account_figure(each: LaunchExplanation) -> AccountFigure:
-    return AccountFigure(each, busiest_units(each), [*shown_notes(each)])
-
-
-def account_tree(each: LaunchExplanation) -> AccountTree:
-    parts = [(part, depth, evidence_text(part)) for part, depth in with_depth(each.account)]
-    return AccountTree(each, parts)
-
-
 def _figures(shown: Shown) -> Iterator[Block]:
-    figures = figures_text(shown.each.view)
-    if figures and not shown.is_html:
+    if not shown.is_html and (figures := figures_text(shown.each.view)):
         yield Text(figures, "muted", indent=2)
 
 

@@ -131,18 +131,17 @@ class _Statement:
 
     def why(self, finding: str) -> Iterator[Block]:
         """The model's causes and objections, below the finding."""
-        causes = those_about(self.said.causes, finding)
-        told = [("Why (model): ", cause, standing(cause, self.each)) for cause in causes]
-        objections = those_about(self.said.objections, finding)
-        told += [
-            ("The model objects: ", objection, not_confirmed(objection)) for objection in objections
-        ]
-        for name, cause, known in told:
-            words = (Span(name, "model"), self.words(cause.text), self._notes(cause, known))
-            yield Text(words, indent=INDENT)
+        for name, causes in (
+            ("Why (model): ", self.said.causes),
+            ("The model objects: ", self.said.objections),
+        ):
+            for cause in those_about(causes, finding):
+                notes = self._notes(cause, is_cause=causes is self.said.causes)
+                yield Text((Span(name, "model"), self.words(cause.text), notes), indent=INDENT)
 
-    def _notes(self, cause: CauseDocument, known: str) -> Words:
-        """keet's remarks, after the model's text in another style."""
+    def _notes(self, cause: CauseDocument, *, is_cause: bool) -> Words:
+        """keet's remarks, after the model's text in another style. `is_cause`: not an objection."""
+        known = standing(cause, self.each) if is_cause else not_confirmed(cause)
         notes = "; ".join([*filter(None, [known]), *claim_notes(cause)])
         facts = joined((self.words(Prose((fact,))) for fact in cause.because), ", ")
         based = (Span(" Based on: ", "muted"), facts, ".") if facts else ""
@@ -154,12 +153,12 @@ class _Statement:
         items = []
         ranks = {finding.id: n for n, finding in reversed([*enumerate(self.each.findings, 1)])}
         for cause in causes:
-            known = standing(cause, self.each) if is_cause else not_confirmed(cause)
             at = (" at ", self.place(cause.where)) if cause.where else ""
             rank, launch = ranks.get(cause.finding), self.each.launch.id
             to = self.shown.anchors.finding(launch, rank) if rank else ""
             head = (Span(title_of(cause.finding), "strong", to), at, ": ")
-            items.append(Item((head, self.words(cause.text), self._notes(cause, known))))
+            notes = self._notes(cause, is_cause=is_cause)
+            items.append(Item((head, self.words(cause.text), notes)))
         if items:
             yield from (Gap(), *_titled(title))
             yield Items(items, kind="causes", indent=2)
@@ -179,10 +178,7 @@ class _Statement:
                 if text:
                     words = (Span(name, "strong"), self.words(text))
                     blocks.append(Text(words, indent=_EDIT_INDENT))
-            yield from (
-                Gap(),
-                Part(blocks, "edit", self.shown.anchor(f"edit-{number}"), tag="article"),
-            )
+            yield from (Gap(), Part(blocks, "edit", anchor, tag="article"))
 
     def rest(self) -> Iterator[Block]:
         """What belongs to no finding and no edit."""

@@ -7,19 +7,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from keet.evidence import (
-    CONTRADICTED,
-    UNCHECKED,
-    Prose,
-    Reference,
-    Sentence,
-    constant,
-    counted,
-)
+from keet.evidence import CONTRADICTED, UNCHECKED, Prose, Reference, Sentence, constant, counted
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.findings import findings
 from keet.formatting import capitalized
-from keet.pages.blocks import Span, Words, joined
+from keet.pages.blocks import Span, Words, joined, named_once
 from keet.safe_text import flat
 
 if TYPE_CHECKING:
@@ -239,13 +231,7 @@ def edit_replaces_advice(each: LaunchExplanation, finding: str) -> bool:
 
 def places_of(edit: EditDocument) -> str:
     """`slow.cu:5, 18-27`: each file is named once."""
-    names: list[str] = []
-    before = ""
-    for place in map(flat, edit.places):
-        file, colon, lines = place.rpartition(":")
-        names.append(lines if colon and file == before else place)
-        before = file
-    return ", ".join(names)
+    return ", ".join(named_once(map(flat, edit.places)))
 
 
 def aim_of(edit: EditDocument, each: LaunchExplanation) -> str:

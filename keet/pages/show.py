@@ -33,7 +33,7 @@ from keet.pages.blocks import (
     Words,
     limited,
 )
-from keet.pages.capture import describe_device
+from keet.pages.capture import captured_text, describe_device
 from keet.pages.program import run_blocks
 from keet.profile import Profile
 from keet.report.ncu_rep.container import uncertain_count
@@ -85,7 +85,7 @@ def _report(profile: Profile) -> Iterator[Block]:
         f"ncu {origin.ncu_version}" if origin.ncu_version else "ncu version not recorded",
         f"CUDA {origin.cuda_version}" if origin.cuda_version else None,
         f"driver {origin.driver_version}" if origin.driver_version else None,
-        origin.created[:16].replace("T", " ") + " UTC" if origin.created else None,
+        captured_text(origin.created),
         Sentence("{size}", size=constant(origin.size, "byte", "size of the report")),
     ]
     yield Text(Sentence(", ").join(filter(None, made)), "muted")

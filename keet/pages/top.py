@@ -41,11 +41,10 @@ _DETAILED = 3
 """Groups of each list with details, unless all are asked for."""
 _LEAST_UNLIKE = 0.01
 """Share of a group's time in launches of other lengths; less is not mentioned."""
-_TITLES = {
-    "run": "Whole runs",
-    "reports": "Single launches, as profiled (time in the run not known): do not compare these "
-    "times with those of whole runs",
-}
+_TITLES = {"run": "Whole runs", "reports": "Single launches"}
+_CAUTION = (
+    ", as profiled (time in the run not known): do not compare these times with those of whole runs"
+)
 
 
 def top_page(top: TopDocument, reader: Reader, *, every: bool = False) -> Page:
@@ -70,7 +69,7 @@ def _blocks(top: TopDocument, reader: Reader, detailed: int | None) -> Iterator[
         more = [each for each in top.without_finding if each.basis == basis]
         yield Gap()
         if is_mixed:
-            yield Heading(_TITLES[basis], 2)
+            yield Heading(f"{_TITLES[basis]}{_CAUTION if basis == 'reports' else ''}", 2)
         yield _table(top, [*some, *more], is_wide=reader.width >= _WIDE)
     yield Gap()
     about = _about_runs(top) if top.runs else _about_no_runs(top)
@@ -78,7 +77,7 @@ def _blocks(top: TopDocument, reader: Reader, detailed: int | None) -> Iterator[
     yield Gap()
     for basis, some in lists.items():
         if is_mixed:
-            yield from (Heading(_TITLES[basis].partition(",")[0], 2), Gap())
+            yield from (Heading(_TITLES[basis], 2), Gap())
         for each, device in zip(some[:detailed], device_names(some, top.gpus)):
             yield from _opportunity(top, each, device)
     if detailed is not None and any(len(some) > detailed for some in lists.values()):
@@ -141,10 +140,7 @@ def _opportunity(top: TopDocument, each: OpportunityDocument, device: str) -> It
     finding = group_finding(each) if each.finding else _without_finding(each)
     what: list[Words] = [
         (Span(name, "name plain" if is_by_finding else "name"), more, aside),
-        (
-            Span(finding, "strong" if is_by_finding else ""),
-            "".join(_about_finding(each)),
-        ),
+        (Span(finding, "strong" if is_by_finding else ""), "".join(_about_finding(each))),
     ]
     if is_by_finding:
         what.reverse()

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from docs_site.metrics_page import write
+from docs_site.metrics_page import cell, write
 from keet.cli import COMMANDS, GROUPS, QUIET, make_parser
 from keet.cli.help_texts import exit_codes_text
 from keet.errors import ExitCode
@@ -135,7 +135,7 @@ def _tables() -> Iterator[str]:
         yield f"## {group or 'Older names'}\n\n| command | does |\n|---|---|"
         for name, summary in summaries.items():
             command = f"[`keet {name}`](commands/{name}.md)" if group else f"`keet {name}`"
-            yield f"| {command} | {_cell(summary)} |"
+            yield f"| {command} | {cell(summary)} |"
         yield ""
 
 
@@ -199,7 +199,7 @@ def _options(parser: ArgumentParser) -> Iterator[str]:
     """One table of arguments and options, and one per named group."""
     plain, *named = _groups(parser)
     for title, actions in (("argument", [*plain[1], *named.pop(0)[1]]), *named):
-        rows = [f"| {_name(action)} | {_cell(_help(action))} |" for action in actions]
+        rows = [f"| {_name(action)} | {cell(_help(action))} |" for action in actions]
         if rows:
             yield f"| {title} | meaning |\n|---|---|\n" + "\n".join(rows) + "\n"
 
@@ -225,9 +225,9 @@ def _actions(parser: ArgumentParser) -> list[Action]:
 
 def _name(action: Action) -> str:
     if not action.option_strings:
-        return f"`{_cell(_value(action))}`"
+        return f"`{cell(_value(action))}`"
     value = "" if action.nargs == 0 else f" {_metavar(action)}"
-    return ", ".join(f"`{_cell(string + value)}`" for string in action.option_strings)
+    return ", ".join(f"`{cell(string + value)}`" for string in action.option_strings)
 
 
 def _value(action: Action) -> str:
@@ -253,11 +253,6 @@ def _choices(action: Action) -> str:
         return ""
     *others, last = [f"`{choice}`" for choice in action.choices]
     return f"{', '.join(others)} or {last}: " if others else f"{last}: "
-
-
-def _cell(text: str) -> str:
-    """Escapes `|`, which would end a cell even within code."""
-    return text.replace("|", "\\|").replace("<", "&lt;")
 
 
 def _prose(text: str) -> str:

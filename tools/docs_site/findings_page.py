@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from docs_site.metrics_page import write
 from keet.explanation.finding_notes import finding_reference
 from keet.findings import findings
 from keet.formats import page_text
-from keet.pages.blocks import Page, Reader
 from keet.pages.finding import finding_page, findings_page
 from kernels_samples.samples import PLAIN, load_samples, report_of
 
@@ -33,13 +31,14 @@ are stable, so that other programs can rely on them.
 def pages() -> dict[str, str]:
     """Texts by path in docs/."""
     return {
-        "findings.md": _INTRO + _markdown(lambda reader: findings_page(reader, "findings/{}.md")),
+        "findings.md": _INTRO
+        + page_text(lambda reader: findings_page(reader, "findings/{}.md"), "markdown"),
         **{f"findings/{finding}.md": _page(finding) for finding in findings()},
     }
 
 
 def _page(finding: str) -> str:
-    page = _markdown(lambda _: finding_page(finding_reference(finding), "{}.md"))
+    page = page_text(lambda _: finding_page(finding_reference(finding), "{}.md"), "markdown")
     # The title of a file has one mark less than that of a text among others.
     title, _, rest = re.sub(r"^#(?=#)", "", page, flags=re.MULTILINE).partition("\n")
     start, mark, more = rest.partition("\n## ")
@@ -59,10 +58,6 @@ def _try_it(finding: str) -> str:
     report = report_of(sample.name)
     command = f"keet explain kernels_samples/{sample.name}/{report.name}"
     return f"{text}\n\n```bash\n{command}\n```\n"
-
-
-def _markdown(make: Callable[[Reader], Page]) -> str:
-    return page_text(make, "markdown")
 
 
 if __name__ == "__main__":

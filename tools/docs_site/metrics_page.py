@@ -1,10 +1,7 @@
-"""Writes docs/metrics.md and docs/metrics/: the catalog as pages. Run by `make docs`, checked by a
-test.
+"""Writes docs/metrics.md and docs/metrics/: the catalog as pages. Compiles the catalog's TOML files
+into the JSON file that keet loads: parsing 240 kB of TOML takes longer than reading a report.
 
-Compiles the catalog's TOML files into the JSON file that keet loads.
-
-Parsing 240 kB of TOML takes longer than reading a report. `make docs` runs this, and a test fails
-if the compiled file and its sources differ.
+`make docs` runs this, and tests fail if the pages, or the compiled file, and their sources differ.
 """
 
 from __future__ import annotations
@@ -145,64 +142,48 @@ def _metric_row(spec: MetricSpec) -> tuple[str, ...]:
 
 
 def _stalls() -> Iterator[str]:
-    yield from _table(
-        ("Reason", "Waits for", "Meaning", "Usual causes"),
-        (
-            (f"`{stall.id}`", stall.waits_for, stall.meaning, "; ".join(stall.usual_causes))
-            for stall in stalls().values()
-        ),
+    rows = (
+        (f"`{stall.id}`", stall.waits_for, stall.meaning, "; ".join(stall.usual_causes))
+        for stall in stalls().values()
     )
+    yield from _table(("Reason", "Waits for", "Meaning", "Usual causes"), rows)
 
 
 def _units() -> Iterator[str]:
-    yield from _table(
-        ("Unit", "Kind", "Does", "Share of peak, in %", "Of"),
-        (
-            (
-                unit.label,
-                unit.kind,
-                unit.does,
-                "<br>".join(f"`{name}`" for name in unit.share_of_peak),
-                f"{unit.basis} cycles",
-            )
-            for unit in hardware_units().values()
-        ),
-    )
+    rows = []
+    for unit in hardware_units().values():
+        names = "<br>".join(f"`{name}`" for name in unit.share_of_peak)
+        rows.append((unit.label, unit.kind, unit.does, names, f"{unit.basis} cycles"))
+    yield from _table(("Unit", "Kind", "Does", "Share of peak, in %", "Of"), rows)
 
 
 def _sections() -> Iterator[str]:
-    yield from _table(
-        ("Section", "Gives", "In the sets"),
-        (
-            (f"`{section.id}`", section.gives, ", ".join(section.sets) or "-")
-            for section in sections().values()
-        ),
-    )
+    known = sections().values()
+    rows = ((f"`{each.id}`", each.gives, ", ".join(each.sets) or "-") for each in known)
+    yield from _table(("Section", "Gives", "In the sets"), rows)
 
 
 def _gpus() -> Iterator[str]:
     yield "Used only where a report has no peaks of its own.\n"
-    yield from _table(
-        ("Name contains", "CC", "SMs", "DRAM GB/s", "L2 MB", "Boost MHz", "Source"),
-        (
-            (
-                gpu.match,
-                gpu.cc,
-                *map(_known, (gpu.sms, gpu.dram_gbps, gpu.l2_mb, gpu.boost_mhz)),
-                gpu.source,
-            )
-            for gpu in gpus()
-        ),
-    )
+    heads = ("Name contains", "CC", "SMs", "DRAM GB/s", "L2 MB", "Boost MHz", "Source")
+    rows = []
+    for gpu in gpus():
+        numbers = map(_known, (gpu.sms, gpu.dram_gbps, gpu.l2_mb, gpu.boost_mhz))
+        rows.append((gpu.match, gpu.cc, *numbers, gpu.source))
+    yield from _table(heads, rows)
     yield "\nResults per cycle and SM, by compute capability:\n"
-    kinds = list(dict.fromkeys(k for table in throughputs().values() for k in table.per_cycle))
-    yield from _table(
-        ("CC", *kinds, "Source"),
-        (
-            (table.cc, *(_known(table.per_cycle.get(kind)) for kind in kinds), table.source)
-            for table in throughputs().values()
-        ),
+    tables = throughputs().values()
+    kinds = list(dict.fromkeys(kind for table in tables for kind in table.per_cycle))
+    rates = (
+        (table.cc, *(_known(table.per_cycle.get(kind)) for kind in kinds), table.source)
+        for table in tables
     )
+    yield from _table(("CC", *kinds, "Source"), rates)
+
+
+def cell(text: str) -> str:
+    """Escapes `|`, which would end a cell even within code."""
+    return text.replace("|", "\\|").replace("<", "&lt;")
 
 
 def _known(value: float | None) -> str:
@@ -221,24 +202,11 @@ def write(docs: Path, folder: str, texts: dict[str, str]) -> None:
 
 FOLDER = Path(__file__).resolve().parents[2] / "keet/catalog"
 COMPILED = FOLDER / "compiled.json"
-_SINGLE_FILES = (
-    "availability",
-    "capabilities",
-    "collection",
-    "details",
-    "gpus",
-    "hardware_units",
-    "rule_texts",
-    "sections",
-    "stalls",
-    "synonyms",
-    "units",
-)
 
 
 def compiled_text() -> str:
     """The whole catalog as JSON, one entry per line: `loading` splits it by lines."""
-    tables: dict[str, Any] = {name: _toml(FOLDER / f"{name}.toml") for name in _SINGLE_FILES}
+    tables: dict[str, Any] = {path.stem: _toml(path) for path in sorted(FOLDER.glob("*.toml"))}
     metrics: dict[str, Any] = {}
     for path in sorted((FOLDER / "metrics").glob("*.toml")):
         for key, row in _toml(path).items():

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from docs_site.metrics_page import write
+from docs_site.metrics_page import cell, write
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("keet", "tools/keet_tools", "tools/docs_site", "evals", "kernels_samples")
@@ -49,7 +49,7 @@ def pages(root: Path = ROOT) -> dict[str, str]:
     groups = groupby(folders(root), _package)
     sections = {name: [_section(root, folder) for folder in parts] for name, parts in groups}
     index = "".join(
-        f"| [{name}]({_path(name)}) | {_cell(summary(root / name / '__init__.py'))} |\n"
+        f"| [{name}]({_path(name)}) | {cell(summary(root / name / '__init__.py'))} |\n"
         for name in sections
     )
     texts = {
@@ -70,17 +70,13 @@ def _path(package: str) -> str:
 
 def _section(root: Path, folder: Path) -> str:
     rows = [
-        f"| `{path.stem}` | {_cell(summary(path))} |"
+        f"| `{path.stem}` | {cell(summary(path))} |"
         for path in sorted((root / folder).glob("*.py"))
         if not path.stem.startswith("__")
     ]
     head = f"## {folder.as_posix()}\n\n{summary(root / folder / '__init__.py')}.\n"
     table = "\n".join(["| module | what it is for |", "|---|---|", *rows, ""])
     return f"{head}\n{table}" if rows else head
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from keet.formats.svg.markup import text_width
 from keet.formatting import capitalized, percent_text
 from keet.pages.blocks import AccountFigure, AccountTree
 from keet.pages.capture import workload_noun
+from keet.pages.launch import busiest_units, evidence_text, shown_notes, with_depth
 
 _ROW = 34
 """Least height in pixels: large enough to be touched."""
@@ -184,10 +185,10 @@ def draw_account(block: AccountFigure) -> Html:
     noun = workload_noun(each.launch)
     name = f"Time of the {noun} by what it is spent on; the table below has the same numbers"
     units: list[Html] = []
-    if block.units:
+    if busiest := busiest_units(each):
         title = element("p", "Units, share of peak", class_="units-title")
-        units = [title, element("div", map(_unit, block.units), class_="units")]
-    notes = [element("p", prose(note.text)) for note in block.notes]
+        units = [title, element("div", map(_unit, busiest), class_="units")]
+    notes = [element("p", prose(note.text)) for note in shown_notes(each)]
     whole = str(each.launch.get("duration") or "")
     lines = []
     for row, look in zip(rows, _looks(rows)):
@@ -253,11 +254,11 @@ def draw_tree(block: AccountTree) -> Html | None:
     drawn = account_rows(each.view, each.account)
     of_bar = {row.parts[0].id: tint for row, (_, tint) in zip(drawn, _looks(drawn))}
     rows = []
-    for part, depth, evidence in block.parts:
+    for part, depth in with_depth(each.account):
         mark = swatch(kind_of(part.id), of_bar.get(part.id, 0))
         inner = f"within within-{depth}" if depth else None
         name = element("th", mark, part.part, scope="row", class_=inner)
-        source = element("td", element("code", evidence, class_="break"))
+        source = element("td", element("code", evidence_text(part), class_="break"))
         rows.append(_cells(name, f"{part.percent:.1f}", time_text(part.time), source))
     heads = {**_HEADS, "Number, and what it is computed from": ""}
     summary = element("summary", "Every part, and how it is known")

@@ -1,13 +1,11 @@
-"""Blocks in HTML, and the page around them.
+"""Blocks in HTML, and the page around them: one file with its style and script inside.
 
 Words that looks do not name are classes of their elements, so a page may give a text a style of
 its own. Large parts (a `Figure`) are drawn by modules of this package, which are imported when a
 page has one.
 
-The page around what a command prints: one file with its style and script inside.
-
-The policy in its head allows nothing but this style and this script, which it names by hash: no
-address is loaded, no other script runs, and no form or frame works, whatever a report contains.
+The policy in the page's head allows nothing but this style and this script, which it names by hash:
+no address is loaded, no other script runs, and no form or frame works, whatever a report contains.
 """
 
 from __future__ import annotations
@@ -151,19 +149,14 @@ def html_page(shown: Page) -> str:
     return page(
         shown.title,
         top,
-        _with_targets(write.all(body)),
+        with_targets(write.all(body)),
         footer=[element("p", html_words(foot.words)) for foot in feet if _is_shown(foot)],
     )
 
 
-def html_blocks(shown: Iterable[Block]) -> Html:
-    """The blocks without a page around them."""
-    return _with_targets(html_part(shown))
-
-
 def html_fragment(shown: Iterable[Block]) -> Html:
     """For a notebook, which may have several: without ids, so without links."""
-    return _with_targets(Html(_ID.sub("", html_part(shown))))
+    return with_targets(Html(_ID.sub("", html_part(shown))))
 
 
 def html_part(shown: Iterable[Block], key: str = "") -> Html:
@@ -172,7 +165,7 @@ def html_part(shown: Iterable[Block], key: str = "") -> Html:
     return _Writer(key).all(shown)
 
 
-def _with_targets(html: Html) -> Html:
+def with_targets(html: Html) -> Html:
     """Links whose targets are not on the page become text: a page links to each source line, and
     listings show those that there is room for."""
     ids = {*_ID.findall(html)}

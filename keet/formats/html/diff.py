@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from keet.comparison.causes.account_changes import PartChange
@@ -20,15 +21,7 @@ from keet.comparison.causes.line_changes import (
     stretches,
 )
 from keet.formats.html.account import OTHER, Segment, account_bar, kind_of, swatch, tints
-from keet.formats.html.markup import (
-    Content,
-    Html,
-    element,
-    fragment,
-    heat_class,
-    scrolling,
-    table,
-)
+from keet.formats.html.markup import Content, Html, element, fragment, heat_class, scrolling, table
 from keet.formatting import capitalized, count_noun, percent_text, share_cell
 from keet.pages.blocks import AccountsFigure, SidesFigure
 from keet.pages.diff_source import FEW_SAMPLES, common_unit
@@ -227,8 +220,7 @@ def _marked(one: str, other: str) -> list[Content]:
 
 def _alike(one: str, other: str) -> int:
     """The number of equal characters at the beginning."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other)))
 
 
 # --- the accounts
@@ -241,10 +233,8 @@ judgement: on a bar of 800 pixels that is 4 pixels."""
 def draw_accounts(block: AccountsFigure) -> Html:
     parts = _ranked(block.account)
     before, after = (sum(_times(part)[which] for part in block.account) for which in (0, 1))
-    bars = []
-    for which, whole in enumerate((before, after)):
-        if whole:
-            bars.append(_bar(parts, which, whole, max(before, after)))
+    longer = max(before, after)
+    bars = [_bar(parts, n, whole, longer) for n, whole in enumerate((before, after)) if whole]
     shown = _account_table(parts, (before, after))
     return element("div", bars, shown, class_="account both-accounts")
 

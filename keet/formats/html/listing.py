@@ -9,16 +9,8 @@ from typing import NamedTuple
 from keet.analysis.code_names import line_text
 from keet.analysis.hotspots.examined import first_wait
 from keet.analysis.hotspots.source_lines import Hotspots, Spot, source_line
-from keet.formats.html.markup import (
-    STEPS,
-    Content,
-    Html,
-    element,
-    fragment,
-    joined,
-    small_print,
-)
-from keet.formats.html.source_lines import line_panel, reasons_of_all
+from keet.formats.html.markup import STEPS, Content, Html, element, fragment, joined, small_print
+from keet.formats.html.source_lines import line_panel
 from keet.formats.html.source_rows import (
     OF_ID,
     TAB,
@@ -33,7 +25,7 @@ from keet.formats.html.source_rows import (
     spot_share,
     total_share,
 )
-from keet.formatting import count_noun, share_cell
+from keet.formatting import count_noun, enumerated, share_cell
 from keet.pages.blocks import ListingFigure, around, indentation, runs
 from keet.pages.hotspots import mix_text
 from keet.profile import Location
@@ -278,11 +270,8 @@ class _Filling:
         if not parts:
             return ""
         command = f"keet hotspots REPORT --launch {self._data.launch.id} --line FILE:LINE"
-        left = " and ".join((", ".join(parts[:-1]), parts[-1])) if len(parts) > 1 else parts[0]
-        return (
-            f"Left out for the size of the page: {left}; the hottest lines come first. "
-            f"To see them: {command}"
-        )
+        left = f"Left out for the size of the page: {enumerated(parts)}"
+        return f"{left}; the hottest lines come first. To see them: {command}"
 
 
 def _size(html: Html) -> int:
@@ -340,7 +329,7 @@ def _listing(block: ListingFigure, data: SourceData, blocks: Sequence[Content], 
         _hottest(block, data),
         [element("p", text, class_="note warn") for text in block.warnings],
         [element("p", text, class_="note") for text in block.notes],
-        legend(reasons_of_all(data.found.rows)),
+        legend(data.found.rows),
         _touched(data.found),
         element("div", element("div", blocks), class_="files"),
         element("p", note, class_="muted") if note else None,

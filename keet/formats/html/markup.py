@@ -4,8 +4,6 @@
 markup. Names of elements and attributes come from fixed lists: none of them runs code, loads
 anything or leaves the page. Joining or formatting `Html` gives plain text again, so a mistake shows
 as visible markup on the page and never as markup from a report.
-
-The numbers behind a text: what each one is, its value, and its source.
 """
 
 from __future__ import annotations
@@ -209,6 +207,8 @@ def heat_class(share: float | None) -> str | None:
     step = bisect_right(STEPS, share or 0.0)
     return f"heat-{step}" if step else None
 
+
+# --- the numbers behind a text: what each one is, its value, and its source
 
 _HEADINGS = ("Value", "What it is, and its id", "Metric, or where else it is from")
 

@@ -1,8 +1,6 @@
-"""The roofline of launches: the drawing of `keet roofline --format svg`, with a tooltip for each
-mark and roof, and the same as a table.
-
-Charts of one launch: the memory chart, which is the drawing of `keet chart --format svg`, and
-curves of occupancy: warps per SM over registers, shared memory or block size, in steps.
+"""Charts: the roofline of launches, which is the drawing of `keet roofline --format svg` with a
+tooltip for each mark and roof, and the same as a table; the memory chart, which is that of `keet
+chart --format svg`; curves of occupancy: warps per SM over registers, shared memory or block size.
 """
 
 from __future__ import annotations
@@ -58,10 +56,7 @@ def draw_roofline(block: RooflineFigure) -> Html:
     groups = by_device(block.launches)
     shown = {device: list(map(_roofline, longest(own))) for device, own in groups.items()}
     charts = [_chart(device, own, shown[device], links) for device, own in groups.items()]
-    rooflines = [roofline for own in shown.values() for roofline in own]
-    missing = [*map(capitalized, absences(rooflines))]
-    told = [_clock_note(rooflines), *(f"{text}." for text in missing)]
-    notes = [small_print(text) for text in told if text]
+    notes = _notes([roofline for own in shown.values() for roofline in own])
     return element("div", charts, notes, class_="roofline")
 
 
@@ -73,12 +68,15 @@ def _small(roofline: LaunchRoofline) -> Html:
     if plot.rows and not plot.is_empty:
         words = roofline.launch.kernel
         chart = [element("p", _legend(plot), class_="muted marks"), _drawing(plot, "small", words)]
-    told = [*(f"Note: {note}." for note in roofline.notes), _clock_note(one)]
-    told += [f"{capitalized(text)}." for text in absences(one)]
-    notes = [small_print(text) for text in told if text]
+    notes = _notes(one, *(f"Note: {note}." for note in roofline.notes))
     summary = element("summary", "Roofline as a table")
     fold = element("details", summary, _table(one, {}), notes, class_="fold")
     return element("div", chart, element("p", roofline.reading), fold, class_="roofline")
+
+
+def _notes(rooflines: Sequence[LaunchRoofline], *first: str) -> list[Html]:
+    missing = (f"{capitalized(text)}." for text in absences(rooflines))
+    return [small_print(text) for text in (*first, _clock_note(rooflines), *missing) if text]
 
 
 def _chart(
@@ -178,7 +176,14 @@ class _PageTitles(Titles):
             for entry in roofline.lead_intensities()
             if entry.level in row.points
         ]
-        return [*lines, *_nearest_line(roofline)]
+        if roofline.nearest:
+            reached = [
+                Sentence("{name} {reached:.0f}", name=ceiling.label, reached=ceiling.reached)
+                for ceiling in roofline.nearest_ceilings
+            ]
+            text = "Nearest ceiling: {reached} of peak"
+            lines.append(Sentence(text, reached=Sentence(", ").join(reached)))
+        return lines
 
     def roof(self, roof: Roof) -> list[str]:
         """Its peak, the source of the peak, and the launch that came nearest to it."""
@@ -195,16 +200,6 @@ class _PageTitles(Titles):
         )
         told = Sentence("{name}: peak {peak}", name=name, peak=peak)
         return [told, f"Source of the peak: {best.source}", reached]
-
-
-def _nearest_line(roofline: RooflineLaunch) -> Iterator[str]:
-    if roofline.nearest:
-        reached = [
-            Sentence("{name} {reached:.0f}", name=ceiling.label, reached=ceiling.reached)
-            for ceiling in roofline.nearest_ceilings
-        ]
-        text = "Nearest ceiling: {reached} of peak"
-        yield Sentence(text, reached=Sentence(", ").join(reached))
 
 
 # --- the table

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.code_names import line_text, noun
+from keet.analysis.code_names import line_text
 from keet.analysis.hardware.ceilings import SECTOR
 from keet.analysis.hotspots.examined import first_wait
 from keet.analysis.hotspots.source_lines import InstructionTable, Spot
@@ -23,7 +22,7 @@ from keet.formats.html.source_rows import (
     swatch,
 )
 from keet.formatting import share_text
-from keet.pages.hotspots import mix_text, size_text
+from keet.pages.hotspots import mix_text, producer_text, size_text
 from keet.profile import Absent
 from keet.safe_text import one_line
 
@@ -87,10 +86,8 @@ def _wait(data: SourceData, each: InstructionFacts) -> Content:
     label = stalls()[wait.reason].label
     if wait.producer_address is None or code is None:
         return label
-    held = "registers of " if wait.link == "register reuse" else ""
     is_other = wait.producer not in (None, code.location(each.position))
-    what = noun(code.program.code[wait.producers[0]])
-    text = f"{label} for {held}the {what} at {data.offset(wait.producer_address)}"
+    text = f"{label} for {producer_text(code, wait, data.offset(wait.producer_address))}"
     return [text, " (", data.line_link(wait.producer), ")"] if is_other else text
 
 
@@ -375,11 +372,3 @@ def _sass(data: SourceData, spot: Spot, facts: LineFacts | None) -> Html:
     if facts is not None:
         return sass_block(analysed_rows(data, facts.instructions), samples, label)
     return sass_block(plain_rows(data, addresses), samples, label)
-
-
-def reasons_of_all(spots: Iterable[Spot]) -> Counter[str]:
-    """Samples of the launch by stall reason."""
-    sums: Counter[str] = Counter()
-    for spot in spots:
-        sums.update(spot.samples_by_reason)
-    return sums

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -154,11 +154,10 @@ def group_of(reason: str) -> str:
 
 def parts(counts: Mapping[str, int]) -> dict[str, int]:
     """Samples by group, in the order of the legend."""
-    sums: dict[str, int] = {}
+    sums: Counter[str] = Counter()
     for reason, samples in counts.items():
-        group = group_of(reason)
-        sums[group] = sums.get(group, 0) + samples
-    return {group: sums[group] for group in LABELS if sums.get(group)}
+        sums[group_of(reason)] += samples
+    return {group: sums[group] for group in LABELS if sums[group]}
 
 
 def stall_bar(spot: Spot, most: int) -> Html | None:
@@ -211,8 +210,11 @@ def swatch(group: str) -> Html:
     return element("svg", mark, class_="swatch stalls", aria_hidden="true")
 
 
-def legend(by_reason: Mapping[str, int]) -> Html | None:
+def legend(spots: Iterable[Spot]) -> Html | None:
     """The groups that occur, with the share of all samples that each has."""
+    by_reason: Counter[str] = Counter()
+    for spot in spots:
+        by_reason.update(spot.samples_by_reason)
     split = parts(by_reason)
     whole = sum(split.values())
     if not whole:
@@ -412,13 +414,11 @@ class SourceData:
     def anchored(self) -> frozenset[tuple[str, int]]:
         """Lines that have an anchor: of the shown lines, those that were executed or that a finding
         names."""
-        return frozenset(
-            (path, number)
-            for path, extent in self.extents.items()
-            for number in {*self.files[path].executed, *self.files[path].named}.intersection(
-                extent.numbers
-            )
-        )
+        lines: set[tuple[str, int]] = set()
+        for path, extent in self.extents.items():
+            linked = {*self.files[path].executed, *self.files[path].named}
+            lines |= {(path, number) for number in linked.intersection(extent.numbers)}
+        return frozenset(lines)
 
     def line_anchor(self, file: str, line: int) -> str:
         return self.anchors.line(self.launch.id, file, line)
@@ -481,9 +481,7 @@ def total_share(spots: Mapping[int, Spot]) -> float:
 
 def spot_share(spot: Spot | None) -> str:
     """Empty if there are no samples, as on most lines."""
-    if spot is None or not spot.share:
-        return ""
-    return share_cell(spot.share)
+    return share_cell(spot.share) if spot and spot.share else ""
 
 
 def cells(data: SourceData, spot: Spot, number: str, code: Content) -> list[Content]:

@@ -1,8 +1,8 @@
 """`keet insights --format svg`: the curve of each sweep, times as bars above, shares of peak below.
 
-A curve is drawn in pixels from
-its own corner. `ChartFrame` says where the parts are and `ChartStyle` how they are coloured: an SVG
-file has its own style, and a page, which draws the same curves, allows none.
+A curve is drawn in pixels from its own corner. `ChartFrame` says where the parts are and
+`ChartStyle` how they are coloured: an SVG file has its own style, and a page, which draws the same
+curves, allows none.
 """
 
 from __future__ import annotations
@@ -10,11 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from keet.documents.insights import (
-    InsightsDocument,
-    LimiterChangeDocument,
-    SweepDocument,
-)
+from keet.documents.insights import InsightsDocument, LimiterChangeDocument, SweepDocument
 from keet.formats.svg.markup import cut, drawing_file, spread, tag, text_of
 from keet.pages.insights import compared, summary_line, time_text, unit_names
 

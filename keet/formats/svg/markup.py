@@ -140,15 +140,13 @@ class OccupiedArea:
 def spread(wanted: Iterable[float], gap: float, low: float, high: float) -> list[float]:
     """Positions at least `gap` apart, as near as can be to those wanted (which descend or ascend
     in any order), within bounds as long as there is room."""
-    order = sorted(enumerate(wanted), key=lambda pair: pair[1])
-    placed: list[float] = []
-    for _, position in order:
-        placed.append(max(position, placed[-1] + gap if placed else low))
-    limit = high
-    for index in range(len(placed) - 1, -1, -1):
-        placed[index] = min(placed[index], limit)
-        limit = placed[index] - gap
-    result = [0.0] * len(placed)
-    for (index, _), position in zip(order, placed):
-        result[index] = position
-    return result
+    placed = [*wanted]
+    order = sorted(range(len(placed)), key=placed.__getitem__)
+    least, most = low, high
+    for place in order:
+        placed[place] = max(placed[place], least)
+        least = placed[place] + gap
+    for place in reversed(order):
+        placed[place] = min(placed[place], most)
+        most = placed[place] - gap
+    return placed

@@ -1,7 +1,5 @@
-"""`keet roofline --format svg`: one log-log chart per GPU, and a table of its launches below.
-
-The log-log plot of a roofline: roofs, and a row of marks for each launch.
-"""
+"""`keet roofline --format svg`: one log-log chart per GPU, with roofs and a row of marks for each
+launch, and a table of its launches below."""
 
 from __future__ import annotations
 
@@ -375,16 +373,13 @@ def _merged(peaks: Sequence[tuple[CeilingDocument, float, bool]], unit: str) -> 
             groups[-1].append(entry)
         else:
             groups.append([entry])
-    return [_roof(group, unit) for group in groups]
-
-
-def _roof(group: Sequence[tuple[CeilingDocument, float, bool]], unit: str) -> Roof:
-    ceiling, peak, _ = group[0]
-    names = ", ".join(entry[0].label for entry in group)
-    given = unit or (ceiling.peak.unit if ceiling.peak else "flop/s")
-    label = f"{names}|{Quantity(peak, given)}"
-    ids = tuple(entry[0].id for entry in group)
-    return Roof(ids, label, peak, any(entry[2] for entry in group))
+    roofs = []
+    for group in groups:
+        ceilings, (peak, *_), used = zip(*group)
+        given = unit or (ceilings[0].peak.unit if ceilings[0].peak else "flop/s")
+        label = f"{', '.join(each.label for each in ceilings)}|{Quantity(peak, given)}"
+        roofs.append(Roof(tuple(each.id for each in ceilings), label, peak, any(used)))
+    return roofs
 
 
 def _power(decade: int) -> str:

@@ -16,12 +16,6 @@ from tests.unit.api.conftest import TOUR
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
 
 
-def parsed(text: str) -> PageParts:
-    parts = PageParts(text)
-    assert parts.unbalanced == []
-    return parts
-
-
 def renamed(profile: Profile, name: str) -> Profile:
     """The same with another name of its kernels."""
     launches = [copied(launch, launch.id) for launch in profile]
@@ -31,7 +25,7 @@ def renamed(profile: Profile, name: str) -> Profile:
 
 
 def test_an_explanation(tour: api.ExplainResult) -> None:
-    shown = parsed(tour._repr_html_()).text
+    shown = PageParts(tour._repr_html_()).text
     assert "tour_full.ncu-repz" in shown
     for launch in tour.launches:
         assert launch.kernel in shown
@@ -39,18 +33,18 @@ def test_an_explanation(tour: api.ExplainResult) -> None:
     finding, launch = tour.findings[0], tour.launches[0]
     assert finding.title in shown
     assert finding.gain in shown
-    shown = parsed(launch._repr_html_())
+    shown = PageParts(launch._repr_html_())
     assert launch.headline in shown.text
     assert shown.attributes("svg")
-    findings = parsed(tour.findings._repr_html_()).text
+    findings = PageParts(tour.findings._repr_html_()).text
     assert all(finding.title in findings for finding in tour.findings)
-    account = parsed(launch.account._repr_html_()).text
+    account = PageParts(launch.account._repr_html_()).text
     assert launch.account.leading(1)[0].label in account
     assert "No findings" in api.FindingTable([])._repr_html_()
 
 
 def test_a_profile() -> None:
-    shown = parsed(api.read_profile(TOUR)._repr_html_() or "").text
+    shown = PageParts(api.read_profile(TOUR)._repr_html_() or "").text
     assert "tour_full.ncu-repz: 3 launches on NVIDIA H200" in shown
     assert "transpose_tiles<float, 32>" in shown
     assert "12.26 us" in shown
@@ -62,7 +56,7 @@ def test_a_profile() -> None:
 @pytest.mark.slow
 def test_a_difference() -> None:
     made = api.diff(TOUR, launches=(0, 1), gate=5)
-    shown = parsed(made._repr_html_()).text
+    shown = PageParts(made._repr_html_()).text
     assert "gate of 5% passed. 5.66x faster: 69.34 us → 12.26 us" in shown
     assert "uncoalesced global access" in shown
 

@@ -19,7 +19,7 @@ from keet.explanation.analyst import explain
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.formats.html import listing as listings
 from keet.formats.html import roofline
-from keet.formats.html.blocks import html_blocks, reader
+from keet.formats.html.blocks import reader
 from keet.formats.html.listing import source_listing
 from keet.formats.html.source_rows import FileLines, extents_within
 from keet.pages import explain as explain_module
@@ -32,7 +32,7 @@ from keet.safe_text import bounded_lines, line_at
 from tests.explain_pages import explain_html
 from tests.many_launches import different
 from tests.page_blocks import listing_of
-from tests.page_parts import PageParts, broken_links
+from tests.page_parts import PageParts, broken_links, html_blocks
 
 SAMPLES = Path("kernels_samples")
 FLIP = SAMPLES / "matrix_flip/slow.ncu-rep"

@@ -26,7 +26,7 @@ from keet.comparison.result import PairDifference
 from keet.comparison.sentences import headline_parts
 from keet.documents.diff import PairDocument
 from keet.formats import page_text
-from keet.formats.html.blocks import html_blocks, reader
+from keet.formats.html.blocks import reader
 from keet.formats.html.diff import draw_accounts
 from keet.pages.blocks import (
     AccountsFigure,
@@ -59,7 +59,15 @@ from tests.diff_pages import (
 )
 from tests.many_launches import DURATION, copied
 from tests.page_blocks import every_block, texts_of
-from tests.page_parts import PageParts, broken_links, page_tree, table_rows, with_class, words
+from tests.page_parts import (
+    PageParts,
+    broken_links,
+    html_blocks,
+    page_tree,
+    table_rows,
+    with_class,
+    words,
+)
 from tests.rows import each_row
 
 
@@ -89,7 +97,7 @@ def test_the_page_says_what_the_terminal_says(name: str) -> None:
         if each.timing.word == "unchanged":
             continue
         expected += [attribution.what for attribution in each.attribution]
-        expected += [label for _, labels in finding_words(each) for label in labels.split(", ")]
+        expected += [label for s in finding_words(each).values() for label in s.split(", ")]
         expected += [each.verdict.headline] if len(found.pairs) > 1 else []
     assert len(expected) > 10
     assert [each for each in expected if each not in said] == []

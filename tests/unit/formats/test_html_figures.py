@@ -25,8 +25,7 @@ from keet.formats.html.account import (
 )
 from keet.formats.html.roofline import draw_roofline
 from keet.formats.svg.roofline import SMALL, Plot
-from keet.pages.blocks import Anchors, RooflineFigure
-from keet.pages.launch import account_figure, account_tree
+from keet.pages.blocks import AccountFigure, AccountTree, Anchors, RooflineFigure
 from keet.profile import Launch, Profile
 from tests.conftest import REPORTS
 from tests.explained_reports import explained
@@ -72,7 +71,7 @@ def test_the_bar_and_the_table_of_the_account(name: str) -> None:
     ends = [(percent(m.get("x")), percent(m.get("width"))) for m in marks]
     for (start, width), (following, _) in pairwise(ends):
         assert following == pytest.approx(start + width, abs=0.01)
-    (table,) = with_class(page_tree(draw_account(account_figure(each))), "account-table")
+    (table,) = with_class(page_tree(draw_account(AccountFigure(each))), "account-table")
     _, *shown, whole = ([*map(words, row)] for row in table.iter("tr"))
     assert shown == [[str(r.label), f"{r.share:.0f}", str(r.time)] for r in rows]
     assert whole == ["Whole launch", "100%", str(each.launch.get("duration"))]
@@ -85,18 +84,18 @@ def test_the_bar_and_the_table_of_the_account(name: str) -> None:
 def test_the_parts_of_an_account_and_the_busy_units() -> None:
     """Neither is drawn of a launch that was not judged."""
     each = sample("column_physics")
-    fold = page_tree(draw_tree(account_tree(each)) or "")
+    fold = page_tree(draw_tree(AccountTree(each)) or "")
     rows = [words(row) for row in fold.iter("tr")]
     for part in each.account.all():
         assert any(part.part in row and part.percent.id in row for row in rows), part.id
-    (units,) = with_class(page_tree(draw_account(account_figure(each))), "units")
+    (units,) = with_class(page_tree(draw_account(AccountFigure(each))), "units")
     assert words(units).startswith("L282%busiest stage: Crossbar to L2")
     first = next(with_class(units, "fill"))
     assert percent(first.get("width")) == pytest.approx(82.3, abs=0.1)
     assert "near" in first.get("class", "")  # from 60 % of its peak
     each = replace(each, verdict=replace(each.verdict, not_judged=True))
-    assert draw_account(account_figure(each)) == ""
-    assert draw_tree(account_tree(each)) is None
+    assert draw_account(AccountFigure(each)) == ""
+    assert draw_tree(AccountTree(each)) is None
 
 
 def test_a_part_has_the_same_colour_in_the_bar_and_in_both_tables() -> None:
@@ -107,7 +106,7 @@ def test_a_part_has_the_same_colour_in_the_bar_and_in_both_tables() -> None:
             for row in page_tree(drawn).iter("tr")
             if len(row) > 2 and len(row[0]) and row[0][0].tag == "span"
         }
-        for drawn in (draw_account(account_figure(each)), draw_tree(account_tree(each)) or "")
+        for drawn in (draw_account(AccountFigure(each)), draw_tree(AccountTree(each)) or "")
     ]
     in_bar = {part.label: f"swatch {part.look}" for part in segments_of(rows_of("matrix_flip"))}
     shared = looks[0].keys() & looks[1].keys()
@@ -124,7 +123,7 @@ def test_unknown_parts_have_a_neutral_colour() -> None:
     # The report has no warp states.
     (each, *_) = launches_of(REPORTS / "tour_basic.ncu-repz")
     for one, is_hatched in ((each, True), (sample("column_physics"), False)):
-        drawn = page_tree(draw_account(account_figure(one)))
+        drawn = page_tree(draw_account(AccountFigure(one)))
         assert bool([*with_class(drawn, "hatch")]) == is_hatched
 
 

@@ -11,11 +11,7 @@ from typing import Any
 
 import pytest
 
-from keet.documents.insights import (
-    InsightsDocument,
-    UncheckedSentenceDocument,
-    WrittenDocument,
-)
+from keet.documents.insights import InsightsDocument, UncheckedSentenceDocument, WrittenDocument
 from keet.formats import page_text
 from keet.formats.html.blocks import reader
 from keet.formats.html.insights import letter

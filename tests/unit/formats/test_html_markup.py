@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from keet.formats.html.blocks import STYLES, page
 from keet.formats.html.markup import ELEMENTS, Html, element, fragment, joined, prose
-from keet.pages.blocks import Anchors
 from tests.page_parts import page_tree
 from tests.rows import each_row
 
@@ -83,23 +82,6 @@ def test_the_page_has_its_style_and_policy_and_visible_control_characters() -> N
     assert not {"\u202e", "\x1b", "\u2028"}.intersection(text)
     assert "a\\u202eb" in text
     assert "c\\u001b[2Jd\\u2028e" in text
-
-
-def test_anchors_are_unique_per_report_launch_file_and_line() -> None:
-    one, other = Anchors("report-1"), Anchors("report-2")
-    made = [
-        each
-        for anchors in (one, other)
-        for launch in (0, 1)
-        for each in (
-            anchors.launch(launch),
-            anchors.launch(launch, "source"),
-            anchors.finding(launch, 1),
-            *(anchors.line(launch, file, line) for file in ("a.cu", "b.cu") for line in (1, 11)),
-        )
-    ]
-    assert len(made) == len(set(made))
-    assert one.line(0, "a.cu", 1) == one.line(0, "a.cu", 1)
 
 
 @each_row(

@@ -11,8 +11,6 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from keet.analysis.account import KINDS
 from keet.analysis.hotspots.line_facts import CodeByLine, line_facts
 from keet.analysis.hotspots.source_lines import Spot, source_lines
@@ -192,17 +190,6 @@ def test_waits_and_sass_of_a_line() -> None:
 
 
 class TestRoom:
-    @pytest.mark.slow
-    def test_panels_stay_within_the_limit_hottest_first(self) -> None:
-        hottest = hotspots_of(PHYSICS).rows[0].location
-        assert hottest is not None
-        for room in (50_000, 70_000):  # rows and ids take 15,000
-            listing, root = listed(PHYSICS, room)
-            panels = re.findall(r'<div class="inside">.*?</div>', listing.html, re.DOTALL)
-            assert len(panels) == len(having(root, "details", "line"))
-            assert room / 2 < sum(len(panel.encode()) for panel in panels) <= room
-            assert with_id(root, line_id(PHYSICS, *hottest)).tag == "details"
-
     def test_little_room(self) -> None:
         """Omissions are stated, and lines keep their anchors."""
         listing, root = listed(PHYSICS, 20_000)

@@ -16,7 +16,8 @@ import pytest
 
 from keet.explanation.analyst import explain
 from keet.formats import markdown, page_text, terminal
-from keet.formats.html.blocks import FIGURES, html_blocks, html_page
+from keet.formats.github import in_checkout
+from keet.formats.html.blocks import FIGURES, html_page
 from keet.pages.blocks import (
     LINE_BREAK,
     Bar,
@@ -44,8 +45,10 @@ from keet.pages.blocks import (
     spans,
 )
 from keet.pages.explain import explain_page
+from keet.profile import Location
 from keet.report import read_profile
 from tests.kept_reports import sample_report
+from tests.page_parts import html_blocks
 
 HOSTILE = "a|b `c` **d** <script>\x1b[31m\u202ee\nf"
 TABLE = Table(
@@ -124,6 +127,14 @@ def test_every_figure_is_drawn_by_a_function_of_html() -> None:
     for drawn in FIGURES.values():
         module, _, name = drawn.rpartition(".")
         assert callable(getattr(import_module(f"keet.formats.html.{module}"), name))
+
+
+def test_an_annotation_is_in_the_file_whose_folders_agree_for_longest(tmp_path: Path) -> None:
+    for name in ("k.cu", "src/k.cu", "other/k.cu"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("int a;\n")
+    place = in_checkout(Location("/build/src/k.cu", 1), "int a;", tmp_path)
+    assert place == Location("src/k.cu", 1)
 
 
 def test_patch_lines_are_classified() -> None:

@@ -30,7 +30,7 @@ from keet.evidence import UNCHECKED, Prose, Reference, Sentence
 from keet.evidence.free_numbers import Allowed
 from keet.explanation.analyst import explain, explain_document
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
-from keet.formats.html.blocks import html_blocks, reader
+from keet.formats.html.blocks import reader
 from keet.pages.blocks import (
     Anchors,
     Block,
@@ -77,7 +77,7 @@ from tests.explained_reports import explained
 from tests.json_documents import check_text
 from tests.model_parts import cause, edit, said, usage
 from tests.page_blocks import every_block
-from tests.page_parts import page_tree, words
+from tests.page_parts import html_blocks, page_tree, words
 from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")

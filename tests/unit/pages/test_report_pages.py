@@ -129,8 +129,7 @@ def test_steps_are_evidence_that_names_what_would_change(wording) -> None:
 
 
 def test_without_the_reports_own_limits_there_are_no_curves(
-    monkeypatch: pytest.MonkeyPatch,
-    wording,
+    monkeypatch: pytest.MonkeyPatch, wording
 ) -> None:
     (each,) = explained("gas_state").launches
     monkeypatch.setattr(occupancy, "_REGISTER_UNIT", 2**16)
