@@ -258,12 +258,8 @@ def _from_container(
         size=file.size,
         sha256=digest,
         reader=READER,
-        ncu_version=session.ncu_version,
-        cuda_version=session.cuda_version,
-        driver_version=session.driver_version,
-        command_line=session.command_line,
-        created=session.created,
         notes=notes,
+        **session._asdict(),
     )
     return Profile(launches, provenance, report.prefetch_code)
 

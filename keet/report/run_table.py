@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -235,23 +236,12 @@ _OWN_FORM = ("path", "command", "migrations", "kernels", "profiled", "skipped", 
 
 def write_run_table(table: RunTable, path: Path) -> None:
     """Write atomically. One line per kernel and column, for readers and for `diff`."""
+    from keet.report.snapshot import indented
+
     document = table_document(table)
-    lines = [f"{json.dumps(name)}: {_value(value)}" for name, value in document.items()]
+    lines = [f"{json.dumps(name)}: {indented(value, 0)}" for name, value in document.items()]
     with replacing_text(path) as write:
         write("{\n" + ",\n".join(lines) + "\n}\n")
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, list) and value and isinstance(value[0], dict):
-        return "[\n " + ",\n ".join(_compact(each) for each in value) + "\n]"
-    if isinstance(value, dict):
-        rows = (f"{json.dumps(name)}: {_compact(each)}" for name, each in value.items())
-        return "{\n " + ",\n ".join(rows) + "\n}"
-    return _compact(value)
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 # --- tables in CSV
@@ -425,14 +415,8 @@ _SUMS = ("total", "sum", "all", "overall", "gesamt")
 
 def _added(one: KernelRun, other: KernelRun) -> KernelRun:
     """The sum of two rows of the same kernel; its shortest, median and longest time are unknown."""
-    return one._replace(
-        launches=one.launches + other.launches,
-        total_ns=one.total_ns + other.total_ns,
-        busy_ns=one.busy_ns + other.busy_ns,
-        shortest_ns=None,
-        median_ns=None,
-        longest_ns=None,
-    )
+    sums = one.launches + other.launches, one.total_ns + other.total_ns, one.busy_ns + other.busy_ns
+    return KernelRun(*one[:4], *sums)
 
 
 def _without_shapes_where_mixed(kernels: Sequence[KernelRun]) -> Iterator[KernelRun]:
@@ -442,9 +426,6 @@ def _without_shapes_where_mixed(kernels: Sequence[KernelRun]) -> Iterator[Kernel
         by_name[kernel.name].append(kernel)
     for same in by_name.values():
         if len(same) > 1 and any(kernel.grid is None for kernel in same):
-            whole = same[0]._replace(grid=None, block=None)
-            for kernel in same[1:]:
-                whole = _added(whole, kernel)
-            yield whole
+            yield reduce(_added, same)._replace(grid=None, block=None)
         else:
             yield from same

@@ -21,6 +21,7 @@ from typing import (
     NoReturn,
     TypeVar,
     Union,
+    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -77,10 +78,9 @@ def typed(document: object, kind: type[Record]) -> Record:
     """
     annotation: Any = kind
     try:
-        checked: Record = _check_of(annotation)(document)
+        return cast(Record, _check_of(annotation)(document))
     except _WrongValue as problem:
         raise ValueError(str(problem)) from None
-    return checked
 
 
 def version_of(document: Mapping[str, Any], name: str) -> int:
@@ -134,15 +134,13 @@ class _Check(NamedTuple):
         return in_range and all(map(math.isfinite, broken))
 
     def wrong(self, value: object) -> _WrongValue:
-        if isinstance(value, (list, dict)):
-            shown = "a list" if isinstance(value, list) else "an object"
-        else:
-            shown = json.dumps(value)[:_LONGEST_SHOWN]
+        shown = {list: "a list", dict: "an object"}.get(type(value))
+        shown = shown or json.dumps(value)[:_LONGEST_SHOWN]
         return _WrongValue(f"must be {self.words}, not {shown}")
 
 
-def _plain(words: str, kind: type, *others: type, convert: Callable[[Any], Any]) -> _Check:
-    return _Check(words, (kind, *others), convert, frozenset((kind,)))
+def _plain(words: str, *kinds: type, convert: Callable[[Any], Any]) -> _Check:
+    return _Check(words, kinds, convert, frozenset(kinds[:1]))
 
 
 def _same(value: Any) -> Any:
@@ -196,10 +194,6 @@ def _annotated(kind: Any, holds: Callable[[Any], bool], words: str) -> _Check:
 
     annotated = _Check(words, check.types, convert)
     return annotated
-
-
-def _literal(*values: str) -> _Check:
-    return _one_of({value: value for value in values})
 
 
 def _one_of(members: Mapping[object, object]) -> _Check:
@@ -305,7 +299,7 @@ def _at(key: object, check: _Check, value: object) -> Any:
 
 _CHECKS: Mapping[Any, Callable[..., _Check]] = {
     Annotated: _annotated,
-    Literal: _literal,
+    Literal: lambda *values: _one_of({value: value for value in values}),
     Union: _union,
     UnionType: _union,
     list: _list,
