@@ -31,7 +31,7 @@ from keet.profile.launch import Dim3
 from keet.profile.run_table import USE_ANYWAY, KernelRun, RunLaunch, RunTable
 from keet.report.input.files import MAX_EXPORT, MAX_TEXT, open_input, printable_path
 from keet.report.ncu_rep.container import table_notes
-from keet.report.typed_json import parse_object, typed, version_of
+from keet.report.typed_json import indented, parse_object, typed, version_of
 from keet.safe_text import bounded, bounded_line
 
 VERSION = 1
@@ -236,8 +236,6 @@ _OWN_FORM = ("path", "command", "migrations", "kernels", "profiled", "skipped", 
 
 def write_run_table(table: RunTable, path: Path) -> None:
     """Write atomically. One line per kernel and column, for readers and for `diff`."""
-    from keet.report.snapshot import indented
-
     document = table_document(table)
     lines = [f"{json.dumps(name)}: {indented(value, 0)}" for name, value in document.items()]
     with replacing_text(path) as write:

@@ -39,7 +39,7 @@ from keet.profile import (
 from keet.profile.metric import leading_rule
 from keet.profile.run_link import iterate_launches
 from keet.report.input.files import printable_path
-from keet.report.typed_json import parse_object, typed, version_of
+from keet.report.typed_json import indented, parse_object, typed, version_of
 from keet.safe_text import bounded, bounded_line
 
 
@@ -345,30 +345,6 @@ def _object(document: Mapping[str, Any], depth: int) -> str:
     rows = [f"{json.dumps(key)}: {indented(value, depth + 1)}" for key, value in document.items()]
     pad = " " * (depth + 1)
     return "{\n" + pad + f",\n{pad}".join(rows) + "\n" + " " * depth + "}"
-
-
-def indented(value: Any, depth: int) -> str:
-    """One line per entry of a table and per element of a list of tables or texts."""
-    pad = "\n" + " " * (depth + 1)
-    if isinstance(value, dict) and value:
-        rows = (f"{json.dumps(key)}: {_row(entry, depth + 1)}" for key, entry in value.items())
-        return "{" + pad + f",{pad}".join(rows) + "\n" + " " * depth + "}"
-    if isinstance(value, list) and any(isinstance(entry, (dict, str)) for entry in value):
-        return (
-            "[" + pad + f",{pad}".join(_row(e, depth + 1) for e in value) + "\n" + " " * depth + "]"
-        )
-    return _compact(value)
-
-
-def _row(value: Any, depth: int) -> str:
-    """Source text has one row per line; everything else on this level is on one row."""
-    if isinstance(value, list) and len(value) > 1 and all(isinstance(e, str) for e in value):
-        return indented(value, depth)
-    return _compact(value)
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def read_snapshot(text: str, path: Path, size: int, sha256: str) -> Profile:

@@ -134,8 +134,10 @@ class _Check(NamedTuple):
         return in_range and all(map(math.isfinite, broken))
 
     def wrong(self, value: object) -> _WrongValue:
-        shown = {list: "a list", dict: "an object"}.get(type(value))
-        shown = shown or json.dumps(value)[:_LONGEST_SHOWN]
+        if isinstance(value, (list, dict)):
+            shown = "a list" if isinstance(value, list) else "an object"
+        else:
+            shown = json.dumps(value)[:_LONGEST_SHOWN]
         return _WrongValue(f"must be {self.words}, not {shown}")
 
 
@@ -307,3 +309,30 @@ _CHECKS: Mapping[Any, Callable[..., _Check]] = {
     dict: _dict,
 }
 """By the origin of a generic annotation."""
+
+
+# --- JSON that is laid out for people and for `diff`
+
+
+def indented(value: Any, depth: int) -> str:
+    """One line per entry of a table and per element of a list of tables or texts."""
+    pad = "\n" + " " * (depth + 1)
+    if isinstance(value, dict) and value:
+        rows = (f"{json.dumps(key)}: {_row(entry, depth + 1)}" for key, entry in value.items())
+        return "{" + pad + f",{pad}".join(rows) + "\n" + " " * depth + "}"
+    if isinstance(value, list) and any(isinstance(entry, (dict, str)) for entry in value):
+        return (
+            "[" + pad + f",{pad}".join(_row(e, depth + 1) for e in value) + "\n" + " " * depth + "]"
+        )
+    return _compact(value)
+
+
+def _row(value: Any, depth: int) -> str:
+    """Source text has one row per line; everything else on this level is on one row."""
+    if isinstance(value, list) and len(value) > 1 and all(isinstance(e, str) for e in value):
+        return indented(value, depth)
+    return _compact(value)
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
