@@ -274,28 +274,24 @@ def test_a_baseline_keeps_the_table(beside: Path, tmp_path: Path, keet: Keet, mo
     assert run._replace(report_created=None) == MANAGED
 
 
-@each_row(
-    ("text", "verdict"),
-    [
-        ("In the plain run, normalise took 14.69 us per launch.", "contradicted"),
-        ("In the plain run, normalise took 2.41 ms per launch.", "confirmed"),
-        ("The duration of normalise is 2.41 ms.", "contradicted"),
-        ("Each launch of normalise took 241 ms in the run.", "contradicted"),
-        ("normalise took 241 ms in the run.", "confirmed"),
-        ("The run took 252.6 ms.", "confirmed"),
-        ("The run has 513 launches.", "confirmed"),
-        ("In the run there were 100 launches of normalise.", "confirmed"),
-        ("wait_for_host took 6 ms in the run.", "confirmed"),
-        ("normalise takes 95% of the run.", "confirmed"),
-        ("normalise takes 60% of the run's GPU time.", "contradicted"),
-        ("normalise takes 241 ms of the run's 252.6 ms.", "confirmed"),
-        ("If fixed, the run would take 14.69 us.", "not_found"),
-        ("Under replay normalise took 14.69 us, in the run 2.41 ms.", "confirmed"),
-        ("The kernel normalise has a duration of 14.69 us; see the table of the run.", "confirmed"),
-        ("In the run, kernels caused 1,600 groups of page faults.", "confirmed"),
-    ],
-    few=2,
-)
+@each_row("text, verdict", [
+    ("In the plain run, normalise took 14.69 us per launch.", "contradicted"),
+    ("In the plain run, normalise took 2.41 ms per launch.", "confirmed"),
+    ("The duration of normalise is 2.41 ms.", "contradicted"),
+    ("Each launch of normalise took 241 ms in the run.", "contradicted"),
+    ("normalise took 241 ms in the run.", "confirmed"),
+    ("The run took 252.6 ms.", "confirmed"),
+    ("The run has 513 launches.", "confirmed"),
+    ("In the run there were 100 launches of normalise.", "confirmed"),
+    ("wait_for_host took 6 ms in the run.", "confirmed"),
+    ("normalise takes 95% of the run.", "confirmed"),
+    ("normalise takes 60% of the run's GPU time.", "contradicted"),
+    ("normalise takes 241 ms of the run's 252.6 ms.", "confirmed"),
+    ("If fixed, the run would take 14.69 us.", "not_found"),
+    ("Under replay normalise took 14.69 us, in the run 2.41 ms.", "confirmed"),
+    ("The kernel normalise has a duration of 14.69 us; see the table of the run.", "confirmed"),
+    ("In the run, kernels caused 1,600 groups of page faults.", "confirmed"),
+], few=2)  # fmt: skip
 def test_verify_compares_sentences_about_the_run_with_its_table(
     text: str, verdict: str, beside: Path, tmp_path: Path, keet: Keet
 ) -> None:

@@ -62,6 +62,21 @@ def test_ids_that_are_not_addresses_are_decoded() -> None:
     assert (found.values, found.ids) == ((1, 2), None)  # type: ignore[attr-defined]
 
 
+@each_row("first, other, read", [
+    (1 << 55, fixed(3, 3.0), 3),
+    (1 << 14, whole(5) + whole(7), 7),  # of two numbers the last counts
+    (1 << 62, field(1, b"FFMA.FTZ"), "FFMA.FTZ"),
+])  # fmt: skip
+def test_ids_of_one_length_and_several_forms_are_decoded(
+    first: int, other: bytes, read: object
+) -> None:
+    ids = [first + number for number in range(20)]
+    for raw in (whole(first + 20), other):
+        assert len(raw) == len(whole(first))
+        found = instances(*(part(whole(each), whole(1)) for each in ids), part(raw, whole(1)))
+        assert found.ids == (*ids, first + 20 if raw != other else read)  # type: ignore[attr-defined]
+
+
 def name(at: int, *rest: bytes) -> bytes:
     return number(1, at) + b"".join(rest)
 

@@ -26,18 +26,15 @@ def rows(text: str) -> list[tuple[object, ...]]:
     return [(k.name, k.launches, k.total_ns) for k in read_run_csv(text, HERE).kernels]
 
 
-@each_row(
-    "text",
-    [
-        "kernel,launches,total_ms\ngemm,3,1.5\n",
-        "# made by hand\nName, Instances, Total Time (ns)\ngemm, 3, 1500000\n",
-        "kernel;count;total_us\ngemm;3;1,500.0\n",
-        "kernel\tcalls\ttotal\ngemm\t3\t0.0015 s\n",
-        "kernel,launches,total_us\ngemm,1,500\ngemm,2,1000\n",
-        '"Time (%)","Total Time (ns)","Instances","Avg (ns)","Med (ns)","Min (ns)","Max (ns)","Name"\n'
-        '100.0,"1,500,000",3,500000.0,500000.0,400000,600000,"gemm"\n',
-    ],
-)
+@each_row("text", [
+    "kernel,launches,total_ms\ngemm,3,1.5\n",
+    "# made by hand\nName, Instances, Total Time (ns)\ngemm, 3, 1500000\n",
+    "kernel;count;total_us\ngemm;3;1,500.0\n",
+    "kernel\tcalls\ttotal\ngemm\t3\t0.0015 s\n",
+    "kernel,launches,total_us\ngemm,1,500\ngemm,2,1000\n",
+    '"Time (%)","Total Time (ns)","Instances","Avg (ns)","Med (ns)","Min (ns)","Max (ns)","Name"\n'
+    '100.0,"1,500,000",3,500000.0,500000.0,400000,600000,"gemm"\n',
+])  # fmt: skip
 def test_csv_tables_are_read(text: str) -> None:
     assert rows(text) == [("gemm", 3, 1_500_000.0)]
 
