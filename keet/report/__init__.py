@@ -249,7 +249,7 @@ def _from_container(
     report = Report(file.path, source, blocks)
     try:
         launches = report.launches()
-        session, notes = report.session, report.notes
+        session, notes = report.file.session, report.notes
     except Malformed as problem:
         raise container.damaged(file.path, str(problem)) from None
     provenance = Provenance(

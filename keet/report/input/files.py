@@ -46,14 +46,6 @@ class ReportBytes(Protocol):
         memory already are not copied."""
 
 
-class WholeReport(ReportBytes, Protocol):
-    """Bytes that can be read again from the start."""
-
-    def open(self) -> BinaryIO: ...
-
-    def sha256(self) -> str: ...
-
-
 def bytes_of(source: ReportBytes, start: int, stop: int) -> bytes:
     """Exactly this range, as a copy."""
     data, at = source.piece(start, stop)
@@ -156,6 +148,10 @@ class _Stream(io.RawIOBase):
         buffer[: len(data)] = data
         self._at = stop
         return len(data)
+
+
+WholeReport = HeldBytes | DiskBytes
+"""Bytes that can be read again from the start."""
 
 
 class ForwardBytes:

@@ -35,7 +35,7 @@ from keet.progress import counted
 from keet.report.input.files import HeldBytes, ReportBytes
 from keet.report.ncu_rep.container import ContainerBlock, ContainerEntry, EntryKind, cut_notes
 from keet.report.ncu_rep.decoded_launch import DecodedLaunch
-from keet.report.ncu_rep.report_file import NcuRepFile, SessionInfo
+from keet.report.ncu_rep.report_file import NcuRepFile
 from keet.report.protobuf import BYTES, VARINT, Malformed, ProtoMessage, decode_text, varint
 
 if TYPE_CHECKING:
@@ -159,10 +159,6 @@ class Report:
         self._kept_bytes = 0
 
     @property
-    def session(self) -> SessionInfo:
-        return self.file.session
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """Warnings about the file: entries that keet can't read, signs of missing launches."""
         blocks = self.file.blocks
@@ -172,7 +168,7 @@ class Report:
             skipped = report_number("skipped_results", unknown, "results that keet can't read")
             words = "skipped {skipped:.0f} results of a kind that this version of keet can't read"
             notes.append(Sentence(words, skipped=skipped))
-        notes += cut_notes(blocks, self.file.session_pieces, self.session.ncu_version)
+        notes += cut_notes(blocks, self.file.session_pieces, self.file.session.ncu_version)
         return tuple(notes)
 
     def launches(self) -> tuple[Launch, ...]:
@@ -183,6 +179,7 @@ class Report:
 
     def _launch(self, number: int) -> Launch:
         entry = self.file.results[number]
+        _, process = self.file.process(self.file.owners[number])
         data = FileLaunch(self, number)
         name, grid, block = read_head(self.file, entry, data.metric)
         return Launch(
@@ -192,7 +189,7 @@ class Report:
             grid=grid,
             block=block,
             data=data,
-            process=self.file.process_name(self.file.owners[number]),
+            process=process,
             find_origin=data.origin,
         )
 

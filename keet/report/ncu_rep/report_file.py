@@ -191,13 +191,8 @@ class NcuRepFile:
         """The GPUs of the session: hundreds of attributes, which few reports need."""
         return read_devices(self.session_pieces)
 
-    def process_id(self, block: ContainerBlock) -> int:
-        return self._process(block)[0]
-
-    def process_name(self, block: ContainerBlock) -> str | None:
-        return self._process(block)[1]
-
-    def _process(self, block: ContainerBlock) -> tuple[int, str | None]:
+    def process(self, block: ContainerBlock) -> tuple[int, str | None]:
+        """Number and name of the process of a block's launches or code."""
         raw = block.process
         if raw not in self._processes:
             message = ProtoMessage(raw or b"")
@@ -211,7 +206,7 @@ class NcuRepFile:
         for block in self.blocks:
             for entry in block.entries:
                 if entry.kind is EntryKind.SOURCE:
-                    key = (self.process_id(block), self._reference(entry))
+                    key = (self.process(block)[0], self._reference(entry))
                     by_key.setdefault(key, []).append(entry)
         return by_key
 
