@@ -408,6 +408,7 @@ _SHAPE_FIRST = re.compile(_SHAPE.lstrip(), re.A)
 _LAUNCH_END = re.compile(
     r", (?:Context|Device) \w+(?:, (?:Stream|CC|Device|Invocations) [\w.]+(?:,\d{3})*)*\Z", re.A
 )
+Span = tuple[int, int]
 _LONGEST_END = 120
 """Characters after the shape of a launch."""
 _RULER = re.compile(r"-{2,}(?: -{2,}){2,}")
@@ -422,11 +423,6 @@ _CONTINUED = re.compile(r"\s{8,}(\S.*)")
 _ESTIMATE = re.compile(r"Est\. (Local )?Speedup: (\S+)%\s*(.*)")
 _OVERFLOWING = re.compile(r"(\S+)(?:\s+(\S+))?\s+(\S+)")
 _PAGE = re.compile(r"^[ \t]*(?:Section: \S|Metric Name +Metric Unit )|, Context \w+, Stream ", re.M)
-
-
-class _Column(NamedTuple):
-    start: int
-    end: int
 
 
 def has_printed_page(text: str) -> bool:
@@ -451,7 +447,7 @@ class _Reader:
         """Number of the line that was read last."""
         self._process: str | None = None
         self._section = ""
-        self._columns: list[_Column] | None = None
+        self._columns: list[Span] | None = None
         """Columns of the open table; None outside of tables."""
         self._awaits_header = False
         """The open table has neither a header nor a row yet."""
@@ -502,7 +498,7 @@ class _Reader:
             self._section = bounded_line(section[1])
         elif _RULER.fullmatch(text):
             if self.launches:
-                self._columns = [_Column(*dashes.span()) for dashes in re.finditer(r"-+", line)]
+                self._columns = [dashes.span() for dashes in re.finditer(r"-+", line)]
                 self._awaits_header = True
         elif (rule := _RULE.fullmatch(line)) is not None:
             self._rule = [rule[1], rule[2]]
@@ -513,7 +509,7 @@ class _Reader:
             self.launches.append(_printed_launch(launch, self._process))
         self._previous = text
 
-    def _in_table(self, line: str, number: int, columns: list[_Column]) -> bool:
+    def _in_table(self, line: str, number: int, columns: list[Span]) -> bool:
         """False for a line outside of the table: the table was cut, and something else begins."""
         text = line.strip()
         if _RULER.fullmatch(text):
@@ -534,7 +530,7 @@ class _Reader:
         self._add_row(line, number, columns)
         return True
 
-    def _add_row(self, line: str, number: int, columns: list[_Column]) -> None:
+    def _add_row(self, line: str, number: int, columns: list[Span]) -> None:
         cells = _table_cells(line, columns)
         if cells is None:
             self._unread.append(number)
@@ -588,11 +584,12 @@ def _printed_launch(match: re.Match[str], process: str | None) -> PrintedLaunch:
     )
 
 
-def _table_cells(line: str, columns: list[_Column]) -> tuple[str, str, str] | None:
+def _table_cells(line: str, columns: list[Span]) -> tuple[str, str, str] | None:
     """Label, unit and value (in a summary, the average); None for a line that does not fit the
     columns."""
-    gaps = (line[left.end : right.start] for left, right in pairwise(columns))
-    fits = len(line) <= columns[-1].end and not line[: columns[0].start].strip()
+    (first, _), (_, end) = columns[0], columns[-1]
+    gaps = (line[left:right] for (_, left), (right, _) in pairwise(columns))
+    fits = len(line) <= end and not line[:first].strip()
     if fits and not any(map(str.strip, gaps)):
         label, unit, *values = (line[start:end].strip() for start, end in columns)
         return (label, unit, values[-1]) if label and values[-1] else None

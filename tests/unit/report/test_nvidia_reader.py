@@ -21,6 +21,7 @@ from keet.report.disassembly import nvidia_reader
 from keet.report.disassembly.nvidia_reader import _CHILD, ReaderProcess
 from tests.conftest import REPORTS
 from tests.rows import each_row
+from tests.unit.report.test_disassembler import needs_reader
 
 SLOW = "import time; time.sleep(3600)"
 AN_HOUR = 3600.0
@@ -283,7 +284,7 @@ def test_the_memory_of_the_child_is_limited(child) -> None:
     assert "MemoryError" in answer.reason
 
 
-@pytest.mark.skipif(nvidia_reader.installed_version() is None, reason="no ncu-report here")
+@needs_reader
 @pytest.mark.slow
 def test_several_launches_are_fetched_with_one_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
