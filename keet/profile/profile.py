@@ -180,11 +180,7 @@ class Profile:
         launches without a duration."""
         positions, launches = self.in_run, list(group)
         in_run = sum(positions.busy_ns(launch.id) for launch in launches) if positions else 0.0
-        return (
-            in_run,
-            sum(launch.rank_time for launch in launches),
-            sum(launch.rank_cycles for launch in launches),
-        )
+        return in_run, sum(x.rank_time for x in launches), sum(x.rank_cycles for x in launches)
 
     def prefetch_code(self, launches: Iterable[Launch]) -> None:
         """Start fetching the SASS text of launches in the background, and return at once.

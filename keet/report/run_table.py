@@ -389,19 +389,10 @@ def _kernel(row: _CsvRow) -> KernelRun:
     if total is None:
         raise row.fail("it has no total time")
     grid, block = row.shape("grid"), row.shape("block")
-    kernel = KernelRun(
-        name,
-        name,
-        grid if block else None,
-        block if grid else None,
-        row.count("launches"),
-        total,
-        total,
-        None,
-        row.time("shortest"),
-        row.time("median"),
-        row.time("longest"),
-    )
+    grid, block = (grid, block) if grid and block else (None, None)
+    kernel = KernelRun(name, name, grid, block, row.count("launches"), total, total)
+    shortest, median, longest = map(row.time, ("shortest", "median", "longest"))
+    kernel = kernel._replace(shortest_ns=shortest, median_ns=median, longest_ns=longest)
     least, most = kernel.shortest_ns or 0.0, kernel.longest_ns or math.inf
     if not 0.99 * least <= kernel.mean_ns <= 1.01 * most:
         raise row.fail("its total time does not fit its launches and its shortest and longest time")

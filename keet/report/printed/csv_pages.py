@@ -110,11 +110,8 @@ def has_details(text: str) -> bool:
 
 
 def _is_details_header(line: str) -> bool:
-    return (
-        line.startswith(("ID,", '"ID",', "Process ID,", '"Process ID",'))
-        and "Kernel Name" in line
-        and "Metric Name" in line
-    )
+    is_header = line.startswith(("ID,", '"ID",', "Process ID,", '"Process ID",'))
+    return is_header and "Kernel Name" in line and "Metric Name" in line
 
 
 def read_details(text: str, path: Path) -> PrintedPage:
