@@ -20,7 +20,7 @@ from keet.pages.context import context_of
 from keet.profile import KernelRun, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, SkippedKernel
 from keet.report import read_profile
-from keet.report.run_table import read_run_table, table_document, write_run_table
+from keet.report.run_table import read_run_table, write_run_table
 from tests.conftest import REPORTS, Keet
 from tests.diff_pages import cells, tables
 from tests.explain_pages import explain_blocks
@@ -312,33 +312,6 @@ def test_tools_say_how_many_launches_a_launch_represents(wording) -> None:
     assert "Likely managed_or_host_memory: " in found
     found = analyst_findings(ToolInput([explained(MANAGED_ROWS)])).text
     assert re.search(r"forecast `[^`]* under replay`", found)
-
-
-# --- tables that can't be
-
-
-@each_row("field", ["shortest_ns", "median_ns", "longest_ns", "overlapped_ns"])
-def test_an_invalid_time_is_refused(field: str, tmp_path: Path, keet: Keet) -> None:
-    path = tmp_path / "odd.run.json"
-    document = table_document(MANAGED)
-    problems = {
-        "-1.0": "transpose_rows: its launch count or times are invalid",
-        "1e999": f"kernels.0.{field} is a number that is too large",
-    }
-    for value, problem in problems.items():
-        document["kernels"][0][field] = "here"
-        path.write_text(json.dumps(document).replace('"here"', value))
-        result = keet("explain", TOUR, "--run-table", path)
-        assert result.code == 4
-        assert problem in result.err
-
-
-def test_half_a_surrogate_pair_is_refused(tmp_path: Path, keet: Keet, wording) -> None:
-    path = tmp_path / "odd.run.json"
-    path.write_text(json.dumps(table_document(MANAGED)).replace("wait_for_host", "\\ud800"))
-    result = keet("explain", TOUR, "--run-table", path, "--format", "json")
-    assert result.code == 4
-    wording(result.err)
 
 
 # --- reports of programs that were made for it (tests/data/programs/runs)
