@@ -372,6 +372,7 @@ TABLE = '"ID","Kernel Name","Context","gpu__time_duration.sum"\n"","","","ns"\n"
 @each_row("text, durations", [
     (TABLE + '"hello\n' + '"1","k2","1","6"\n', [5, 6]),  # a stray quote of the program's
     (TABLE + "42\n", [5]),  # a number of the program's
+    (TABLE + '"a","b","c","d","e","f"\n' + '"1","k2","1","6"\n', [5, 6]),  # a row of its own
     *(
         (TABLE + noise + '"1","k2","1","6"\n', [5, 6])
         for noise in ("1, 2\n", "a,b,c,d\n", "\n" * 100_000, "step 1\n" * 100_000)

@@ -57,15 +57,16 @@ class _Table(NamedTuple):
     least: int
     """Cells of a row. On the details page, rows of metrics may lack the columns of rules."""
     units: list[str]
-    """Of the raw page."""
+    """Of the raw page, whose rows have no more cells than that."""
 
     def starts(self, line: str, number: re.Pattern[str]) -> bool:
         """Whether a line is a row, and not ncu's log or the program's output: ncu quotes every
         cell, or none. `number`: how a quoted row begins."""
         if not self.quoted:
             return line[0] in "0123456789" and line.count(",") >= self.least - 1
-        has_width = line[0] == '"' and line.count('","') >= self.least - 1
-        return has_width or number.match(line) is not None
+        cells = line.count('","') + 1
+        has_width = cells == self.least if self.units else cells >= self.least
+        return number.match(line) is not None or (line[0] == '"' and has_width)
 
     def cells(self, row: list[str]) -> Mapping[str, str]:
         """By column; empty where the row ends before."""
