@@ -60,6 +60,9 @@ def test_ids_that_are_not_addresses_are_decoded() -> None:
     assert list(found.pairs()) == [pair for _, pair in parts]  # type: ignore[attr-defined]
     found = instances(part(whole(ADDRESS), whole(1)), field(2, whole(2)))
     assert (found.values, found.ids) == ((1, 2), None)  # type: ignore[attr-defined]
+    long = [f"HMMA.16816.F32.{number}" for number in range(10, 30)]
+    found = instances(*(part(field(1, each.encode()), whole(1)) for each in long))
+    assert found.ids == tuple(long)  # type: ignore[attr-defined]
 
 
 @each_row("first, other, read", [
