@@ -2,9 +2,8 @@
 
 Layouts follow the rules of C++ on Linux. What is not understood stays unknown, and so does all that
 comes after it in the struct: base classes, virtual functions, templates, unions, bit fields, packed
-structs, members whose type is defined with them, pointers to functions, macros that declare
-members, and definitions that depend on `#if`. A name that is defined twice in different ways is
-unknown, too. Nesting and sizes are bounded, as source may be hostile.
+structs, macros that declare members, and definitions that depend on `#if`. A name that is defined
+twice in different ways is unknown, too. Nesting and sizes are bounded, as source may be hostile.
 """
 
 from __future__ import annotations
@@ -120,9 +119,11 @@ class SourceTypes:
         if not names or not all(word == "::" or NAME.match(word) for word in names):
             return None
         definition = self._lookup(names, ())
-        if definition is None or definition.kind not in ("struct", "enum"):
-            return None
-        return self._layout_of(definition, 0)
+        return (
+            self._layout_of(definition, 0)
+            if definition and definition.kind in ("struct", "enum")
+            else None
+        )
 
     # --- names
 
@@ -237,7 +238,10 @@ class SourceTypes:
             if declared is None:
                 yield "", None
                 return
-            base = self._type(declared.type, definition.scope, depth)
+            if declared.body is not None:
+                base = self._layout_of(declared.body, depth + 1)
+            else:
+                base = self._type(declared.type, definition.scope, depth)
             for declarator in declared.names:
                 layout = base
                 if declarator.stars:
@@ -306,10 +310,14 @@ class _Named(NamedTuple):
 class _Declaration(NamedTuple):
     type: tuple[str, ...]
     names: tuple[_Named, ...]
+    body: Definition | None = None
+    """`struct { float* x; } part;`."""
     alignment: int = 1
 
 
-_NO_MEMBERS = frozenset(["static", "friend", "using", "typedef", "static_assert", "_Static_assert"])
+_NO_MEMBERS = frozenset(
+    ["static", "friend", "using", "typedef", "static_assert", "_Static_assert", "template"]
+)
 _LABELS = frozenset(["public", "private", "protected"])
 _AFTER_ARGUMENTS = frozenset(
     ["const", "volatile", "noexcept", "override", "final", "=", ":", ";", "{", "-", "&"]
@@ -331,7 +339,7 @@ def _declarations(
             continue
         start, at = at, body.statement_end(at)
         statement = body.tokens[start:at]
-        if statement[-1] not in (";", "}") or "#" in statement or statement[0] == "template":
+        if statement[-1] not in (";", "}") or "#" in statement:
             yield None
             return
         if _declares_no_member(statement):
@@ -364,6 +372,8 @@ class _Body:
     def statement_end(self, at: int) -> int:
         """The place after its semicolon, or after the body of a function."""
         has_arguments = is_value = is_operator = False
+        if self.tokens[at] == "template":
+            at = self._after_template(at + 1, len(self.tokens)) + 1
         while at < len(self.tokens):
             token = self.tokens[at]
             closing = min(self.matching[at], len(self.tokens) - 1)
@@ -406,7 +416,16 @@ class _Body:
     def declaration(self, start: int, end: int) -> _Declaration | None:
         """`const double *x, *y[3] = {}`."""
         tokens, alignment = without_alignment(self.tokens[start:end])
-        parts = self._parts(end - len(tokens), end)
+        start = end - len(tokens)
+        body = None
+        if tokens and tokens[0] in CLASSES and "{" in tokens:
+            opening = start + tokens.index("{")
+            if opening - start > 2:
+                return None
+            inside = self.tokens[opening + 1 : self.matching[opening]]
+            body = Definition("struct", (*self.scope, *tokens[1:2]), inside)
+            start = self.matching[opening] + 1
+        parts = self._parts(start, end)
         if parts is None or alignment is None:
             return None
         first, sizes = parts[0]
@@ -416,9 +435,9 @@ class _Body:
         parts[0] = first[max(split, 0) :], sizes
         names = [_named(*part) for part in parts]
         type_ = tuple(first[: max(split, 0)])
-        if None in names or not _is_type(type_):
+        if None in names or _is_type(type_) == (body is not None):
             return None
-        return _Declaration(type_, tuple(filter(None, names)), alignment)
+        return _Declaration(type_, tuple(filter(None, names)), body, alignment)
 
     def _parts(self, at: int, end: int) -> list[tuple[list[str], list[tuple[str, ...]]]] | None:
         """Words and array sizes between commas, without initialisers and qualifiers."""
@@ -437,6 +456,15 @@ class _Body:
             elif token == "[":
                 sizes.append(self.tokens[at + 1 : closing])
                 at = closing
+            elif token == "(":  # `void (*done)(int)`
+                after = self.tokens[closing + 1 : closing + 2]
+                if self.tokens[at + 1 : at + 2] != ("*",) or closing != at + 3 or after != ("(",):
+                    return None
+                names += self.tokens[at + 1 : closing]
+                at = self.matching[closing + 1]
+            elif token == "<":
+                at = self._after_template(at, end)
+                names.append("<>")
             elif sizes or not (NAME.match(token) or token in ("*", "&", "::")):
                 return None
             elif token not in _QUALIFIERS:
@@ -444,12 +472,23 @@ class _Body:
             at += 1
         return parts
 
+    def _after_template(self, at: int, end: int) -> int:
+        """Where `<` is closed. Only a pointer to such a type has a known size."""
+        depth = 0
+        while at < end:
+            depth += (self.tokens[at] == "<") - (self.tokens[at] == ">")
+            if depth == 0:
+                return at
+            at = self.matching[at] + 1 if self.tokens[at] == "(" else at + 1
+        return end
+
 
 def _is_type(tokens: Sequence[str]) -> bool:
     """Whether tokens look like one type: no macro before it, and no pointer to a member."""
     rest = tokens[1:] if tokens and (tokens[0] in CLASSES or tokens[0] == "enum") else tokens
-    is_qualified = all((token == "::") == bool(at % 2) for at, token in enumerate(rest))
-    return bool(rest) and ((is_qualified and rest[-1] != "::") or builtin(rest) is not None)
+    plain = [token for token in rest if token != "<>"]
+    is_qualified = all((token == "::") == bool(at % 2) for at, token in enumerate(plain))
+    return bool(plain) and ((is_qualified and plain[-1] != "::") or builtin(plain) is not None)
 
 
 def _named(names: Sequence[str], sizes: Sequence[tuple[str, ...]]) -> _Named | None:

@@ -32,26 +32,26 @@ def members(name: str, *sources: str) -> dict[str, int] | None:
     ("int a = f(1, 2), b{3}; float* c = {};", {".a": 0, ".b": 4, ".c": 8, "size": 16}),
     ("float *p[2], q;", {".p[0]": 0, ".p[1]": 8, ".q": 16, "size": 24}),
     ("int n; alignas(16) char a;", {".n": 0, ".a": 16, "size": 32}),
-    ("Other* o; int& r;", {".o": 0, ".r": 8, "size": 16}),
+    ("void (*done)(int, float); int n;", {".done": 0, ".n": 8, "size": 16}),
+    ("std::vector<int>* v; Other* o; int& r;", {".v": 0, ".o": 8, ".r": 16, "size": 24}),
+    ("struct { char c; int* p; } a[2];", {".a[0].p": 8, ".a[1].p": 24}),
     ("struct In { char c; int i; }; In a; In b;", {".a.i": 4, ".b.i": 12, "size": 16}),
     ("enum class E : short { A, B }; E e; char c;", {".e": 0, ".c": 2, "size": 4}),
     ("using T = double; typedef int U; T t; U u;", {".t": 0, ".u": 8, "size": 16}),
     ("static constexpr int N = 3; float* p[N - 1];", {".p[1]": 8, "size": 16}),
     (
         "public: S(int a) : x{a}, y(a) {} __device__ float* at(int i) const { return y; }"
-        "bool operator()(int); friend class F; int x; float* y;",
+        "bool operator()(int); template <class T> T get(); friend class F; int x; float* y;",
         {".x": 0, ".y": 8, "size": 16},
     ),
-    ("S& operator=(const S& o) { a = o.a; return *this; } int a;", {".a": 0, "size": 4}),
+    (
+        "S& operator=(const S& o) { a = o.a; return *this; } int a;"
+        "template <int N = (2 > 1)> void f() {} int* b;",
+        {".a": 0, ".b": 8, "size": 16},
+    ),
     # Not understood: nothing after it.
     ("int* a; union { int b; float c; }; int* d;", {".a": 0}),
     ("int* a; unsigned b : 3; int* d;", {".a": 0}),
-    ("int* a; struct { char c; int* p; } b; int* d;", {".a": 0}),
-    ("int* a; struct In { char c; } b[2]; int* d;", {".a": 0}),
-    ("int* a; void (*b)(int, float); int* d;", {".a": 0}),
-    ("int* a; std::vector<int>* b; int* d;", {".a": 0}),
-    ("int* a; template <class T> T get(); int* d;", {".a": 0}),
-    ("int* a; template <int N = (2 > 1)> void f() {} int* d;", {".a": 0}),
     ("int* a; std::array<int, 2> b; int* d;", {".a": 0}),
     ("int* a; FIELD(int, b); int* d;", {".a": 0}),
     ("int* a; FIELDS int* d;", {".a": 0}),
@@ -69,7 +69,7 @@ def test_members(body: str, expected: dict[str, int]) -> None:
     found = members("S", f"struct S {{ {body} }};")
     assert expected.items() <= found.items()
     assert ".d" not in found
-    assert ("size" in found) == ("size" in expected)
+    assert ("size" in found) == ("size" in expected or ".a[0].p" in expected)
 
 
 @each_row("name, source", [
