@@ -85,41 +85,20 @@ __all__ = [
 ]
 
 _MODULES = {
-    "keet.analysis.roofline.launch_roofline": ("LaunchRoofline",),
-    "keet.api.views": (
-        "AmountsResult",
-        "HotspotsResult",
-        "RooflineResult",
-        "VerifyResult",
-        "amounts",
-        "hotspots",
-        "roofline",
-        "verify",
-    ),
-    "keet.api.corpus": (
-        "BatchResult",
-        "InsightsResult",
-        "batch",
-        "insights",
-    ),
-    "keet.api.diff": ("DiffPair", "DiffResult", "diff"),
-    "keet.api.explain": (
-        "AccountPart",
-        "AccountTable",
-        "ExplainResult",
-        "ExplainedLaunch",
-        "FindingTable",
-        "LaunchFinding",
-        "explain",
-    ),
-    "keet.api.result": ("read_profile",),
-    "keet.documents.explain": ("LaunchVerdict",),
-    "keet.corpus.store.reader": ("Store", "open_store"),
-    "keet.errors": ("IngestError", "KeetError", "NotAvailable", "NotComparable", "UsageError"),
-    "keet.profile": ("Launch", "Profile"),
+    "keet.analysis.roofline.launch_roofline": "LaunchRoofline",
+    "keet.api.corpus": "BatchResult InsightsResult batch insights",
+    "keet.api.diff": "DiffPair DiffResult diff",
+    "keet.api.explain": "AccountPart AccountTable ExplainResult ExplainedLaunch FindingTable"
+    " LaunchFinding explain",
+    "keet.api.result": "read_profile",
+    "keet.api.views": "AmountsResult HotspotsResult RooflineResult VerifyResult amounts hotspots"
+    " roofline verify",
+    "keet.corpus.store.reader": "Store open_store",
+    "keet.documents.explain": "LaunchVerdict",
+    "keet.errors": "IngestError KeetError NotAvailable NotComparable UsageError",
+    "keet.profile": "Launch Profile",
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-"""The module of each name."""
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
 def __dir__() -> list[str]:

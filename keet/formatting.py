@@ -1,12 +1,7 @@
-"""How keet writes shares, factors, shapes, counts and first letters: one definition each.
+"""How keet writes shares, factors, shapes, counts and first letters: one definition each; and how
+many tokens a text has.
 
 Amounts with a unit (`69.9 us`, `537 MB`) are written by `keet.units.Quantity`.
-
-Counts tokens without a tokenizer.
-
-Tokenizers differ, and keet has none. The count is the largest of three estimates: by bytes, by
-words, and by the parts of code and numbers. On keet's own contexts it is above the counts of all
-tokenizers it was compared with (docs/decisions/0006-context.md).
 """
 
 from __future__ import annotations
@@ -179,6 +174,10 @@ def command_lines(command: str, width: int) -> Iterator[str]:
             line += part
     yield line
 
+
+# --- tokens without a tokenizer. Tokenizers differ, and keet has none. The count is the largest of
+# three estimates: by bytes, by words, and by the parts of code and numbers. On keet's own contexts
+# it is above the counts of all tokenizers it was compared with (docs/decisions/0006-context.md).
 
 _BYTES_A_TOKEN = 3.5
 _TOKENS_A_WORD = 1.35

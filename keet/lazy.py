@@ -1,11 +1,8 @@
-"""Dataclasses that are made when they are first used, and share one constructor.
-
-A field that is a cached property is computed from others, and is not given to the constructor.
+"""What is made or imported only when it is used: dataclasses, and packages of an extra.
 
 Making the constructors of a hundred classes took a fifth of the time of `keet explain`, which uses
-a third of them.
-
-Optional dependencies: which extra has which packages, and how to install it.
+a third of them. So dataclasses are made when they are first used, and share one constructor. A
+field that is a cached property is computed from others, and is not given to the constructor.
 """
 
 from __future__ import annotations
@@ -112,6 +109,8 @@ def _make(cls: type) -> None:
         )
         del _WAITING[cls]
 
+
+# --- optional dependencies: which extra has which packages, and how to install it
 
 DISTRIBUTION = "keet-ncu"
 """The name on the package index, where `keet` is another project

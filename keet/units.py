@@ -18,7 +18,9 @@ Number = int | float
 _PREFIXES = {"": 0, "n": -9, "u": -6, "m": -3, "K": 3, "M": 6, "G": 9, "T": 12}
 """Powers of ten, as integers so that a round trip is exact."""
 
+_COUNTED_THINGS = "sector inst thread warp block cycle request register sample"
 _SPELLINGS = {
+    **{f"{thing}s": thing for thing in _COUNTED_THINGS.split()},
     "second": "s",
     "sec": "s",
     "nsecond": "ns",
@@ -36,27 +38,15 @@ _SPELLINGS = {
     "MB": "Mbyte",
     "GB": "Gbyte",
     "TB": "Tbyte",
-    "sectors": "sector",
     "branches": "branch",
-    "insts": "inst",
     "instruction": "inst",
     "instructions": "inst",
-    "threads": "thread",
-    "warps": "warp",
-    "blocks": "block",
-    "cycles": "cycle",
-    "requests": "request",
-    "registers": "register",
-    "samples": "sample",
     "percent": "%",
 }
 """Other spellings of a unit or a part of one; prefixes are parsed after this replacement."""
 
 _SCALED = {"s", "hz", "byte", "bit", "flop", "op"}
 """The only units that have prefixes."""
-
-_BASE = {"s": "ns", "hz": "hz", "byte": "byte", "bit": "bit", "flop": "flop", "op": "op"}
-"""The base unit of each kind: the one that reports use."""
 
 
 class UnitMismatch(UsageError, ValueError):
@@ -99,9 +89,9 @@ def _rescale(value: Number, power: int) -> Number:
 
 
 def base_unit(text: str) -> str:
-    """The base unit of a unit's kind: `byte/s` for `Gbyte/s`."""
+    """The base unit of a unit's kind, which reports use: `byte/s` for `Gbyte/s`, `ns` for `s`."""
     kind = parse_unit(text).kind
-    return _BASE.get(kind, kind)
+    return "ns" if kind == "s" else kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,11 @@ A report is taken apart down to the fields that are changed, and put together ag
 lengths, so that everything else in it stays as ncu wrote it.
 """
 
-import struct
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
 
 from keet.report.ncu_rep.container import EntryKind
-from keet.report.protobuf import BYTES, FIXED32, FIXED64, VARINT, varint
 from tests import encode
+from tests.fuzz.report_tree import BYTES, encoded, fields_of, taken_apart
 
 ATTACK = (
     "\x1b[31m\x1b]0;title\x07 \x9b2J \u202elatot\u202c \u2066x\u2069 \u200f\u061c \u2028 \u2029 \u200b"
@@ -21,39 +19,14 @@ ATTACK = (
 Change = Callable[[bytes], bytes]
 
 
-class _Field(NamedTuple):
-    number: int
-    kind: int
-    value: bytes
-    """The content; of a number, its bytes."""
-
-
-def _fields(message: bytes) -> Iterator[_Field]:
-    at = 0
-    while at < len(message):
-        key, at = varint(message, at)
-        start = at
-        if key & 7 == VARINT:
-            _, at = varint(message, at)
-        elif key & 7 == BYTES:
-            length, start = varint(message, at)
-            at = start + length
-        else:
-            at += {FIXED64: 8, FIXED32: 4}[key & 7]
-        yield _Field(key >> 3, key & 7, message[start:at])
-
-
 def changed(message: bytes, changes: Mapping[int, Change]) -> bytes:
     """The message with the content of these fields changed, in every place that they stand."""
-    parts = []
-    for number, kind, value in _fields(message):
-        if kind != BYTES:
-            parts.append(encode.varint(number << 3 | kind) + value)
-        else:
-            parts.append(
-                encode.chunk(number, changes[number](value) if number in changes else value)
-            )
-    return b"".join(parts)
+    return encoded(
+        each._replace(payload=changes[each.number](each.payload))  # type: ignore[arg-type]
+        if each.kind == BYTES and each.number in changes
+        else each
+        for each in fields_of(message)
+    )
 
 
 def inside(changes: Mapping[int, Change]) -> Change:
@@ -65,54 +38,19 @@ def with_changes(
     data: bytes, header: Mapping[int, Change], entries: Mapping[EntryKind, Change]
 ) -> bytes:
     """The report with its block headers and entries changed."""
-    at = 8 + struct.unpack_from("<I", data, 4)[0]
-    parts = [data[:at]]
-    while at < len(data):
-        length = struct.unpack_from("<I", data, at)[0]
-        old = data[at + 4 : at + 4 + length]
-        at += 4 + length
-        fields = list(_fields(old))
-        numbers = {f.number: varint(f.value, 0)[0] for f in fields if f.kind == VARINT}
-        payload = b""
-        for kind in EntryKind:
-            for _ in range(numbers.get(kind, 0)):
-                size = struct.unpack_from("<I", data, at)[0]
-                content = data[at + 4 : at + 4 + size]
-                payload += encode.sized(entries[kind](content) if kind in entries else content)
-                at += 4 + size
-        new = (
-            changed(old, header) if numbers.get(5) is None else _with_payload(old, header, payload)
-        )
-        parts += [encode.sized(new), payload]
-    return b"".join(parts)
-
-
-def _with_payload(old: bytes, header: Mapping[int, Change], payload: bytes) -> bytes:
-    parts = []
-    for number, kind, value in _fields(changed(old, header)):
-        if number == 5 and kind == VARINT:
-            parts.append(encode.number(5, len(payload)))
-        elif kind == BYTES:
-            parts.append(encode.chunk(number, value))
-        else:
-            parts.append(encode.varint(number << 3 | kind) + value)
-    return b"".join(parts)
-
-
-def _suffixed(attack: bytes) -> Change:
-    return lambda text: text + attack
+    tree = taken_apart(data)
+    for block in tree.blocks:
+        block.header = fields_of(changed(encoded(block.header), header))
+    for entry in tree.entries:
+        if change := entries.get(entry.kind):
+            entry.fields = fields_of(change(encoded(entry.fields)))
+    return tree.encoded()
 
 
 def nvtx_of(data: bytes) -> bytes:
     """The NVTX state of the first launch."""
-    found: list[bytes] = []
-
-    def look(entry: bytes) -> bytes:
-        found.extend(field.value for field in _fields(entry) if field.number == 21)
-        return entry
-
-    with_changes(data, {}, {EntryKind.KERNEL: look})
-    return found[0]
+    fields = (field for entry in taken_apart(data).results for field in entry.fields)
+    return next(field.payload for field in fields if field.number == 21)  # type: ignore[return-value]
 
 
 def attacked(
@@ -127,7 +65,7 @@ def attacked(
     with the attack. `file`: in place of tour.cu, and as long."""
     assert len(file) == len(b"tour.cu")
     raw = attack.encode("utf-8", "surrogatepass")
-    end = _suffixed(raw)
+    end: Change = lambda text: text + raw  # noqa: E731
     rest = iter([name.encode("utf-8", "surrogatepass")] * 3 if name else ())
     names: Change = lambda text: next(rest, text + raw)  # noqa: E731
     open_ranges = {2: inside({2: inside({3: inside({1: end})})}), 3: inside({3: inside({2: end})})}

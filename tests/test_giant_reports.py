@@ -46,18 +46,15 @@ def test_an_undecoded_launch_takes_about_a_kilobyte(many: Path) -> None:
 
 
 @pytest.mark.slow
-@each_row(
-    ("command", "times"),
-    [
-        ("show", 1),
-        ("show --format json", 2),
-        ("metrics --format csv", 1),
-        ("metrics --format json", 1),
-        ("hotspots --no-sass", 3),
-        ("hotspots --no-sass --format csv", 1),
-        ("snapshot -o -", 1),
-    ],
-)
+@each_row("command, times", [
+    ("show", 1),
+    ("show --format json", 2),
+    ("metrics --format csv", 1),
+    ("metrics --format json", 1),
+    ("hotspots --no-sass", 3),
+    ("hotspots --no-sass --format csv", 1),
+    ("snapshot -o -", 1),
+])  # fmt: skip
 def test_each_command_decodes_each_launch_a_few_times_only(
     command: str, times: int, many: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from keet.files import STDIN
 from keet.report import read_profile
 from keet.report.input import files
 from tests.conftest import REPORTS, TESTS, Keet
+from tests.rows import each_row
 
 BASIC = REPORTS / "tour_basic.ncu-repz"
 
@@ -102,21 +103,17 @@ def test_stdin_may_be_used_once(keet: Keet, pipe: Any, wording) -> None:
         wording(result.err)
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"", "standard input is empty"),
-        (b"\0" * 5000, "not an Nsight Compute report"),
-        (b"\x1f\x8b" + b"x" * 100, "compressed with gzip"),
-    ],
-)
+@each_row("content, said", [
+    (b"", "standard input is empty"),
+    (b"\0" * 5000, "not an Nsight Compute report"),
+    (b"\x1f\x8b" + b"x" * 100, "compressed with gzip"),
+])  # fmt: skip
 def test_other_input_is_refused(content: bytes, said: str, keet: Keet, pipe: Any) -> None:
     pipe(content)
     result = keet("show", "-")
-    assert result.code == 4
+    assert (result.code, result.err.count("\n")) == (4, 1)
     assert result.err.startswith("keet: <stdin>: ")
     assert said in result.err
-    assert result.err.count("\n") == 1
 
 
 def test_a_terminal_is_refused(keet: Keet, pipe: Any, monkeypatch, wording) -> None:

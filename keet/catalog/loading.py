@@ -1,11 +1,8 @@
-"""The catalog as typed objects. Rows are decoded on demand.
+"""The catalog as typed objects, and what follows from its rows: a metric's unit, the GPUs that have
+it, a device's row. Rows are decoded on demand.
 
-What follows from rows of the catalog: a metric's unit, the GPUs that have it, a device's row.
-
-The casebook in short: what fixing a finding gained, and what is needed to find the nearest case.
-
-Separate files, so that an explanation does not load the index of all cases. `make casebook-import`
-writes all of them, and a test fails if they differ.
+The casebook in short is in files of its own, so that an explanation does not load the index of all
+cases. `make casebook-import` writes all of them, and a test fails if they differ.
 """
 
 from __future__ import annotations
@@ -306,18 +303,6 @@ def rule_texts() -> Mapping[str, Mapping[str, str]]:
     return _Rows("rule_texts", lambda _, row: row)
 
 
-def counter_tables() -> tuple[list[str], Mapping[str, str]]:
-    """Counters that every GPU has, and those of some GPUs with the list of these GPUs."""
-    table = _table("availability")
-    return table["everywhere"], table["only_on"]
-
-
-@cache
-def unit_nouns() -> tuple[tuple[str, str], ...]:
-    """Patterns of base names and their units; the first match counts."""
-    return tuple((row["pattern"], row["unit"]) for row in _table("units")["noun"])
-
-
 _PREFIX = re.compile(r"^(?:pmsampling:|breakdown:|group:|regex:|(?:[A-Z]\w*\.)?Triage\w*\.)")
 _ROLLUPS = {"sum", "avg", "min", "max"}
 
@@ -345,7 +330,8 @@ def unit_of(name: str) -> str:
 
 @cache
 def _nouns() -> tuple[tuple[re.Pattern[str], str], ...]:
-    return tuple((re.compile(pattern), unit) for pattern, unit in unit_nouns())
+    """Patterns of base names and their units; the first match counts."""
+    return tuple((re.compile(row["pattern"]), row["unit"]) for row in _table("units")["noun"])
 
 
 def _noun(base: str) -> str:
@@ -369,15 +355,14 @@ def exists_on(name: str, compute_capability: str | None) -> bool | None:
 
 def chips_with(name: str) -> tuple[str, ...] | None:
     """The compute capabilities that have it; `None` if it is not a hardware counter."""
-    base = name.rpartition(":")[2].partition(".")[0]
-    return _chips().get(base)
+    return _chips().get(name.rpartition(":")[2].partition(".")[0])
 
 
 @cache
 def _chips() -> Mapping[str, tuple[str, ...]]:
-    everywhere, only_on = counter_tables()
-    limited = {name: tuple(chips.split()) for name, chips in only_on.items()}
-    return {**dict.fromkeys(everywhere, CHIPS), **limited}
+    table = _table("availability")
+    limited = {name: tuple(chips.split()) for name, chips in table["only_on"].items()}
+    return {**dict.fromkeys(table["everywhere"], CHIPS), **limited}
 
 
 _VARIANTS = ("Laptop GPU", "Max-Q")

@@ -1,8 +1,6 @@
-"""`keet chart --format json`: how data moves between the SMs and the memories.
-
-`keet roofline --format json`.
-
-The theoretical occupancy of a launch if it used other registers, shared memory or blocks.
+"""`keet chart --format json` (how data moves between the SMs and the memories), `keet roofline
+--format json`, and the theoretical occupancy of a launch with other registers, shared memory or
+blocks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Findings as JSON: their types, and the code that fills them.
-
-`keet finding --format json`, of findings and of measured cases.
-"""
+"""Findings in results, and `keet finding --format json`, of findings and of measured cases."""
 
 from __future__ import annotations
 

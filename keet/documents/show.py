@@ -1,6 +1,5 @@
-"""`keet show --format json` and `keet metrics --format json`.
-
-Selects the metrics of a launch to list: the key metrics, all, or those that match a pattern.
+"""`keet show --format json` and `keet metrics --format json`, and which metrics of a launch are
+listed: the key metrics, all, or those that match a pattern.
 """
 
 from __future__ import annotations

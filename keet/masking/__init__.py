@@ -15,7 +15,7 @@ MARK = "[masked]"
 _HINTS = (
     *("pass", "pwd", "pw", "psw", "secret", "token", "key", "auth", "cred", "login", "pin", "otp"),
     *("mfa", "verif", "security", "mnemonic", "webhook", "wandb", "cookie", "bearer", "session"),
-    *("sid", "sig=", "signature", "sas=", "hmac", "pat=", "pat ", "jwt", "user=", "user ", " -u"),
+    *("sid", "signature", "hmac", "jwt", " -u"),
     *("wort", "woord", "senord", "hasło", "parola", "contrase", "senha", "парол", "密码"),
     *("パスワ", "identified", "://", "%", "@", "curl", "openssl", "sqlplus", "sqlldr"),
     *("mysql", "mariadb", "redis", "mongo", "ldap", "sqlcmd", "smbclient", "zip", "7z", "rman"),
@@ -27,6 +27,8 @@ _HINTS = (
     "telegram",
 )
 """In lower case, one of these is in every text with a secret, except for random words."""
+_SHORT_NAMES = re.compile("(?i:sig|sas|pat|user)(?![a-z])")
+"""Or one of these, which also begin ordinary words, such as `path`."""
 _LEAST_RANDOM = 24
 """Characters of a word that is masked because it looks random, whatever precedes it."""
 _MARK = re.compile(re.escape(MARK))
@@ -70,7 +72,7 @@ def masked_names(text: str) -> list[str]:
 def may_look_like_key(text: str) -> bool:
     """False: `shapes` finds nothing in the text."""
     lowered = text.lower()
-    return any(hint in lowered for hint in _HINTS)
+    return any(hint in lowered for hint in _HINTS) or bool(_SHORT_NAMES.search(text))
 
 
 def _may_be_random(word: str) -> bool:

@@ -2,10 +2,9 @@
 
 A command line is text: ncu joins its words, and quotes only some. So this searches for names with
 values (`--api-key=v`, `TOKEN=v ./app`, `"password": "v"`, `-H "X-Api-Key: v"`), URLs with
-credentials, options of known login commands and words that look random. A value that may extend
-further is masked to its furthest end.
-
-What a secret looks like by itself: prefixes of known services, web tokens, headers, URLs.
+credentials, options of known login commands, words that look random, and what looks like a secret
+by itself: prefixes of known services, web tokens, headers, URLs. A value that may extend further is
+masked to its furthest end.
 
 Every pattern must take linear time: a report or a server chooses the text that is searched.
 """

@@ -1,14 +1,10 @@
 """Removes API keys from everything that is printed, logged, sent or written.
 
 Both known keys (values in the environment) and text that looks like a key are replaced: a text that
-lost a harmless word can still be read, a leaked key can't be taken back. Encoded keys in what a
-server sent are found by encoded_keys.py.
-
-Finds keys in what a server sent, plain or encoded: such a text is dropped as a whole.
+lost a harmless word can still be read, a leaked key can't be taken back. Keys in what a server
+sent are also found where they are encoded (`key_in`): such a text is dropped as a whole.
 
 Every pattern must take linear time: a server chooses the text that is searched.
-
-Undoes escapes of HTML, URLs, JSON, C and e-mail.
 """
 
 from __future__ import annotations
@@ -32,6 +28,8 @@ from typing import Any
 
 from keet.masking import may_look_like_key
 from keet.masking.command_line import looks_by_itself
+
+# --- escapes of HTML, URLs, JSON, C and e-mail
 
 _PASSES = 4
 """How often escapes are undone as one decoding: JSON inside JSON, entities inside percent signs."""
@@ -72,6 +70,8 @@ def _character(match: re.Match[str]) -> str:
     number = int(digits, base)
     return chr(number) if number <= sys.maxunicode else " "
 
+
+# --- keys in plain text
 
 KEY = "[key]"
 SHORTEST_KEY = 8
@@ -146,6 +146,8 @@ def _credentials() -> Iterator[tuple[str, str]]:
         if len(value) >= SHORTEST_KEY and len(set(value)) > 1 and _NAMES.search(name):
             yield value, f"the value of {name}"
 
+
+# --- keys in what a server sent, plain or encoded
 
 _SHORTEST_PART = 12
 """Letters and digits. Shorter parts of a key are not searched for."""

@@ -1,11 +1,9 @@
 """One profiled workload: a kernel launch, or a range or graph of several.
 
-Kernel names: the three forms in the report, and a short form for tables.
-
-A demangled name can have 10 kB of template arguments, and the plain function name does not
-distinguish instantiations. The short name keeps the function and the short template arguments, and
-replaces the rest: `gemm<float, 128, Layout<…>>`. It depends only on the name, so it is the same in
-every report.
+Of kernel names there are the three forms in the report, and a short form for tables. A demangled
+name can have 10 kB of template arguments, and the plain function name does not distinguish
+instantiations. The short name keeps the function and the short template arguments, and replaces the
+rest: `gemm<float, 128, Layout<…>>`. It depends only on the name, so it is the same in every report.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""One metric of a launch, its instances, and the check that a number is a valid measurement.
-
-Options of ncu, and a remedy that consists of some.
-
-Results of Nsight Compute's own rules, unchanged.
+"""One metric of a launch, its instances, and the check that a number is a valid measurement; ncu's
+options, and a remedy that consists of some; results of Nsight Compute's own rules, unchanged.
 """
 
 from __future__ import annotations

@@ -106,9 +106,15 @@ class Profile:
             launch.ncu_version = self.provenance.ncu_version
 
     def __repr__(self) -> str:
-        """One short line, without ncu's command line."""
-        count = len(self.launches)
-        return f"<Profile {self._name}: {count_noun(count, 'launch')}{self._on_device}>"
+        """One short line, without ncu's command line, with the GPU of the first launch. Never
+        raises, and does not decode 100,000 launches."""
+        name = PurePath(self.provenance.file).name
+        try:
+            gpu = self.launches[0].device.name if self.launches else None
+        except KeetError:
+            gpu = None
+        on_device = f" on {gpu}" if gpu else ""
+        return f"<Profile {name}: {count_noun(len(self.launches), 'launch')}{on_device}>"
 
     def __len__(self) -> int:
         return len(self.launches)
@@ -129,19 +135,6 @@ class Profile:
         """HTML for notebooks; None if `keet.api` is not loaded: then they show the repr."""
         view = type(self).html_view
         return None if view is None else view(self)
-
-    @property
-    def _name(self) -> str:
-        return PurePath(self.provenance.file).name
-
-    @property
-    def _on_device(self) -> str:
-        """The GPU of the first launch. Never raises, and does not decode 100,000 launches."""
-        try:
-            name = self.launches[0].device.name if self.launches else None
-        except KeetError:
-            name = None
-        return f" on {name}" if name else ""
 
     @cached_property
     def devices(self) -> tuple[Device, ...]:
@@ -187,11 +180,7 @@ class Profile:
         launches without a duration."""
         positions, launches = self.in_run, list(group)
         in_run = sum(positions.busy_ns(launch.id) for launch in launches) if positions else 0.0
-        return (
-            in_run,
-            sum(launch.rank_time for launch in launches),
-            sum(launch.rank_cycles for launch in launches),
-        )
+        return in_run, sum(x.rank_time for x in launches), sum(x.rank_cycles for x in launches)
 
     def prefetch_code(self, launches: Iterable[Launch]) -> None:
         """Start fetching the SASS text of launches in the background, and return at once.

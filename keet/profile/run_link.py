@@ -1,11 +1,10 @@
-"""Assigns each launch of a run to the profiled launch that represents it.
+"""Sequences of launches: those of a run, each assigned to the profiled launch that represents it;
+the longest first; groups of the same kernel and shape; and one after the other without keeping all
+of them decoded in memory.
 
-Each launch of the run is assigned to one profiled launch of the same kernel: one with the same
-shape if there is one, else the one whose time in the run is nearest. So the parts always add up to
-the run.
-
-Sequences of launches: the longest first, groups of the same kernel and shape, and one after the
-other without keeping all of them decoded in memory.
+Each launch of a run is assigned to one profiled launch of the same kernel: one with the same shape
+if there is one, else the one whose time in the run is nearest. So the parts always add up to the
+run.
 
 "Longest" means the same in all commands. Ties keep the order of the report. A launch without a
 known duration counts as 0; of two such launches, the one with more GPU cycles comes first. With a
@@ -265,6 +264,9 @@ def _extreme(
     times = [pick(share.times) if share.times else of_kernel(share.kernel) for share in shares]
     known = [each for each in times if each is not None]
     return pick(known) if known and len(known) == len(times) else None
+
+
+# --- the longest, and the one that represents others
 
 
 def longest_first(launches: Iterable[Launch]) -> list[Launch]:

@@ -1,9 +1,8 @@
 """The run table: the GPU time of every kernel of a program that ran without a profiler.
 
 A report has launches that ncu replayed one by one. The run table has the whole run, and shows how
-much of it each profiled launch represents.
-
-Builds a run table from launches with start and end times.
+much of it each profiled launch represents. `tabulate` makes one from launches with start and end
+times.
 """
 
 from __future__ import annotations

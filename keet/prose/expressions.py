@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Literal, NamedTuple
 
+from keet.source_code.syntax import SIZES
 from keet.units import Quantity, base_unit, format_number, parse_unit, symbol
 
 _DIMENSIONS = ("byte", "cycle", "s")
@@ -96,14 +97,26 @@ def _same_things(one: UnitValue, other: UnitValue) -> tuple[UnitValue, UnitValue
     return alike(one, other)
 
 
-def multiply(one: UnitValue, other: UnitValue) -> UnitValue:
-    return _product(one, other, 1)
-
-
-def divide(one: UnitValue, other: UnitValue) -> UnitValue:
-    if not other.number:
+def product(one: UnitValue, other: UnitValue, sign: int = 1) -> UnitValue:
+    """Or, with the sign -1, the quotient."""
+    if sign < 0 and not other.number:
         raise ValueProblem("it divides by zero")
-    return _product(one, other, -1)
+    dimensions = _combined(one.dimensions, other.dimensions, sign)
+    if any(abs(degree) > _DEGREE for _, degree in dimensions):
+        raise ValueProblem("its unit makes no sense")
+    things = _combined(one.things, other.things, sign)
+    if sign > 0 and one.has_dimension != other.has_dimension:
+        # Sectors times bytes are bytes: the bytes are per sector.
+        counted, amount = (other, one) if one.has_dimension else (one, other)
+        over = tuple((name, degree) for name, degree in counted.things if degree > 0)
+        things = things if amount.things else _combined(things, over, -1)
+    number = one.number * other.number if sign > 0 else one.number / other.number
+    # Twice a share, half a share and a share of a share are shares.
+    is_share = one.is_percent and not other.is_percent
+    if sign > 0:
+        is_share = one.is_percent or other.is_percent
+    percent = not (dimensions or things) and is_share
+    return checked(UnitValue(number, dimensions, things, percent, one.is_bare and other.is_bare))
 
 
 def power(one: UnitValue, other: UnitValue) -> UnitValue:
@@ -134,25 +147,6 @@ def alike(one: UnitValue, other: UnitValue) -> tuple[UnitValue, UnitValue]:
     if (one.is_bare or other.is_bare) and want in examples:
         problem += f"; give the number a unit, as in {examples[want]}"
     raise ValueProblem(problem)
-
-
-def _product(one: UnitValue, other: UnitValue, sign: int) -> UnitValue:
-    dimensions = _combined(one.dimensions, other.dimensions, sign)
-    if any(abs(degree) > _DEGREE for _, degree in dimensions):
-        raise ValueProblem("its unit makes no sense")
-    things = _combined(one.things, other.things, sign)
-    if sign > 0 and one.has_dimension != other.has_dimension:
-        # Sectors times bytes are bytes: the bytes are per sector.
-        counted, amount = (other, one) if one.has_dimension else (one, other)
-        over = tuple((name, degree) for name, degree in counted.things if degree > 0)
-        things = things if amount.things else _combined(things, over, -1)
-    number = one.number * other.number if sign > 0 else one.number / other.number
-    # Twice a share, half a share and a share of a share are shares.
-    is_share = one.is_percent and not other.is_percent
-    if sign > 0:
-        is_share = one.is_percent or other.is_percent
-    percent = not (dimensions or things) and is_share
-    return checked(UnitValue(number, dimensions, things, percent, one.is_bare and other.is_bare))
 
 
 def _combined(one: Powers, other: Powers, sign: int) -> Powers:
@@ -347,14 +341,7 @@ ABOUT = 0.1
 """Relative difference up to which two numbers are about the same (`~`); assumed."""
 _EQUAL = 0.005
 """Relative difference up to which they are equal: printed numbers are rounded."""
-_SIZES = {
-    "char": 1, "bool": 1, "int8_t": 1, "uint8_t": 1, "half": 2, "__half": 2, "short": 2,
-    "bfloat16": 2, "float": 4, "int": 4, "unsigned": 4, "int32_t": 4, "uint32_t": 4, "float2": 8,
-    "half2": 4, "__half2": 4, "__nv_bfloat16": 2, "float3": 12, "uint2": 8,
-    "uint4": 16, "uchar4": 4,
-    "double": 8, "long": 8, "int64_t": 8, "uint64_t": 8, "size_t": 8, "int2": 8, "double2": 16,
-    "float4": 16, "int4": 16,
-}  # fmt: skip
+_SIZES = {**SIZES, "bfloat16": 2, "long": 8}
 
 
 class NamedValue(NamedTuple):
@@ -471,10 +458,10 @@ def _outcome(expression: Expression, lookup: Lookup) -> str:
 _OPERATIONS: Mapping[type[ast.operator], Callable[[UnitValue, UnitValue], UnitValue]] = {
     ast.Add: add,
     ast.Sub: lambda one, other: add(one, other, -1),
-    ast.Mult: multiply,
-    ast.Div: divide,
+    ast.Mult: product,
+    ast.Div: lambda one, other: product(one, other, -1),
     ast.Pow: power,
-    ast.LShift: lambda one, other: multiply(one, power(bare(2), other)),
+    ast.LShift: lambda one, other: product(one, power(bare(2), other)),
 }
 
 

@@ -249,7 +249,7 @@ def _from_container(
     report = Report(file.path, source, blocks)
     try:
         launches = report.launches()
-        session, notes = report.session, report.notes
+        session, notes = report.file.session, report.notes
     except Malformed as problem:
         raise container.damaged(file.path, str(problem)) from None
     provenance = Provenance(
@@ -258,12 +258,8 @@ def _from_container(
         size=file.size,
         sha256=digest,
         reader=READER,
-        ncu_version=session.ncu_version,
-        cuda_version=session.cuda_version,
-        driver_version=session.driver_version,
-        command_line=session.command_line,
-        created=session.created,
         notes=notes,
+        **session._asdict(),
     )
     return Profile(launches, provenance, report.prefetch_code)
 

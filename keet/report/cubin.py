@@ -1,11 +1,10 @@
-"""Reads cubins: sections and symbols of the ELF file, and how ptxas compiled it.
+"""Cubins and what they say about the code of launches, as a report stores it.
 
-Maps instruction addresses to source lines with the DWARF line programs of a cubin.
+Sections and symbols of the ELF file, and how ptxas compiled it; the lines of instruction addresses,
+from the DWARF line programs; embedded sources; the functions that ran.
 
 ptxas writes one sequence of rows per function. Its start is a relocation to the function's symbol
 (the report says where the driver loaded each), or, in reports before 2021, the address itself.
-
-The code of launches as a report stores it: cubins, embedded sources, and the functions that ran.
 
 ncu has values for every instruction of a kernel and of the functions that it calls, executed or
 not, except for the final branch to itself and the padding after it; some reports have samples even
@@ -219,8 +218,9 @@ def _tool(notes: bytes) -> tuple[str | None, str | None]:
     return None, None
 
 
-_COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _SET_COLUMN = 1, 2, 3, 4, 5
-_NEGATE, _BASIC_BLOCK, _CONST_ADD_PC, _FIXED_ADVANCE_PC = 6, 7, 8, 9
+# --- lines of instructions
+
+_COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _CONST_ADD_PC, _FIXED_ADVANCE_PC = 1, 2, 3, 4, 8, 9
 _END_SEQUENCE, _SET_ADDRESS, _DEFINE_FILE = 1, 2, 3
 _SUPPORTED = (2, 3, 4)
 _MAX_ROWS = 4_000_000

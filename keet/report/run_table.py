@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +31,7 @@ from keet.profile.launch import Dim3
 from keet.profile.run_table import USE_ANYWAY, KernelRun, RunLaunch, RunTable
 from keet.report.input.files import MAX_EXPORT, MAX_TEXT, open_input, printable_path
 from keet.report.ncu_rep.container import table_notes
-from keet.report.typed_json import parse_object, typed, version_of
+from keet.report.typed_json import indented, parse_object, typed, version_of
 from keet.safe_text import bounded, bounded_line
 
 VERSION = 1
@@ -236,22 +237,9 @@ _OWN_FORM = ("path", "command", "migrations", "kernels", "profiled", "skipped", 
 def write_run_table(table: RunTable, path: Path) -> None:
     """Write atomically. One line per kernel and column, for readers and for `diff`."""
     document = table_document(table)
-    lines = [f"{json.dumps(name)}: {_value(value)}" for name, value in document.items()]
+    lines = [f"{json.dumps(name)}: {indented(value, 0)}" for name, value in document.items()]
     with replacing_text(path) as write:
         write("{\n" + ",\n".join(lines) + "\n}\n")
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, list) and value and isinstance(value[0], dict):
-        return "[\n " + ",\n ".join(_compact(each) for each in value) + "\n]"
-    if isinstance(value, dict):
-        rows = (f"{json.dumps(name)}: {_compact(each)}" for name, each in value.items())
-        return "{\n " + ",\n ".join(rows) + "\n}"
-    return _compact(value)
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 # --- tables in CSV
@@ -401,19 +389,10 @@ def _kernel(row: _CsvRow) -> KernelRun:
     if total is None:
         raise row.fail("it has no total time")
     grid, block = row.shape("grid"), row.shape("block")
-    kernel = KernelRun(
-        name,
-        name,
-        grid if block else None,
-        block if grid else None,
-        row.count("launches"),
-        total,
-        total,
-        None,
-        row.time("shortest"),
-        row.time("median"),
-        row.time("longest"),
-    )
+    grid, block = (grid, block) if grid and block else (None, None)
+    kernel = KernelRun(name, name, grid, block, row.count("launches"), total, total)
+    shortest, median, longest = map(row.time, ("shortest", "median", "longest"))
+    kernel = kernel._replace(shortest_ns=shortest, median_ns=median, longest_ns=longest)
     least, most = kernel.shortest_ns or 0.0, kernel.longest_ns or math.inf
     if not 0.99 * least <= kernel.mean_ns <= 1.01 * most:
         raise row.fail("its total time does not fit its launches and its shortest and longest time")
@@ -425,14 +404,8 @@ _SUMS = ("total", "sum", "all", "overall", "gesamt")
 
 def _added(one: KernelRun, other: KernelRun) -> KernelRun:
     """The sum of two rows of the same kernel; its shortest, median and longest time are unknown."""
-    return one._replace(
-        launches=one.launches + other.launches,
-        total_ns=one.total_ns + other.total_ns,
-        busy_ns=one.busy_ns + other.busy_ns,
-        shortest_ns=None,
-        median_ns=None,
-        longest_ns=None,
-    )
+    sums = one.launches + other.launches, one.total_ns + other.total_ns, one.busy_ns + other.busy_ns
+    return KernelRun(*one[:4], *sums)
 
 
 def _without_shapes_where_mixed(kernels: Sequence[KernelRun]) -> Iterator[KernelRun]:
@@ -442,9 +415,6 @@ def _without_shapes_where_mixed(kernels: Sequence[KernelRun]) -> Iterator[Kernel
         by_name[kernel.name].append(kernel)
     for same in by_name.values():
         if len(same) > 1 and any(kernel.grid is None for kernel in same):
-            whole = same[0]._replace(grid=None, block=None)
-            for kernel in same[1:]:
-                whole = _added(whole, kernel)
-            yield whole
+            yield reduce(_added, same)._replace(grid=None, block=None)
         else:
             yield from same

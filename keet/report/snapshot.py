@@ -1,9 +1,8 @@
 """Writes and reads `.keet.json`: a whole profile as text, to read, diff and keep in a repository.
 
 Lossless: what is read back equals what was written. Laid out for `diff`: names in order, one line
-per metric, the instances of a metric on one line, source text as lines.
-
-Launch data that is all in memory: from printed pages, snapshots and NVIDIA's reader.
+per metric, the instances of a metric on one line, source text as lines. `InMemoryLaunch` is the
+data of what is read, also from printed pages.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from keet.profile import (
 from keet.profile.metric import leading_rule
 from keet.profile.run_link import iterate_launches
 from keet.report.input.files import printable_path
-from keet.report.typed_json import parse_object, typed, version_of
+from keet.report.typed_json import indented, parse_object, typed, version_of
 from keet.safe_text import bounded, bounded_line
 
 
@@ -135,9 +134,7 @@ def unpacked_document(packed: Document) -> Document:
         launches = [_unpacked_launch(launch) for launch in packed["launches"]]
     except (KeyError, IndexError, TypeError, AttributeError) as problem:
         raise ValueError(f"a launch does not have the packed layout ({problem!r})") from None
-    return {key: value for key, value in packed.items() if key != _PACKED_MARK} | {
-        "launches": launches
-    }
+    return {**{k: v for k, v in packed.items() if k != _PACKED_MARK}, "launches": launches}
 
 
 class _Lists:
@@ -196,8 +193,8 @@ def _unpacked_launch(packed: Document) -> Document:
     ]
     metrics, instances = packed["metrics"], packed["instances"]
     places, code = packed["locations"], packed["disassembly"]
-    launch = {
-        **packed,
+    return {
+        **{key: value for key, value in packed.items() if key != "id_lists"},
         "metrics": dict(zip(metrics["names"], metrics["values"], strict=True)),
         "instances": {
             name: {"ids": None if which is None else lists[which], "values": values}
@@ -215,8 +212,6 @@ def _unpacked_launch(packed: Document) -> Document:
         if "reason" in code
         else dict(zip(map(str, lists[code["ids"]]), code["text"], strict=True)),
     }
-    del launch["id_lists"]
-    return launch
 
 
 VERSION = 1
@@ -262,9 +257,9 @@ def packed_snapshot(profile: Profile) -> bytes:
 def snapshot_text(profile: Profile) -> Iterator[str]:
     """The snapshot piece by piece, so that the text of a large report is never in memory."""
     provenance = _provenance_document(profile.provenance)
-    yield f'{{\n "{MARK}": {VERSION},\n "provenance": {_indented(provenance, 1)},\n'
+    yield f'{{\n "{MARK}": {VERSION},\n "provenance": {indented(provenance, 1)},\n'
     for name, document in _run_document(profile).items():
-        yield f' "{name}": {_indented(document, 1)},\n'
+        yield f' "{name}": {indented(document, 1)},\n'
     yield ' "launches": ['
     for launch in iterate_launches(profile.launches, "writing launches"):
         yield "," if launch.id else ""
@@ -347,32 +342,9 @@ def _cell(value: Value) -> Cell:
 
 def _object(document: Mapping[str, Any], depth: int) -> str:
     """A JSON object with one line per entry of its tables and per element of its lists."""
-    rows = [f"{json.dumps(key)}: {_indented(value, depth + 1)}" for key, value in document.items()]
+    rows = [f"{json.dumps(key)}: {indented(value, depth + 1)}" for key, value in document.items()]
     pad = " " * (depth + 1)
     return "{\n" + pad + f",\n{pad}".join(rows) + "\n" + " " * depth + "}"
-
-
-def _indented(value: Any, depth: int) -> str:
-    pad = "\n" + " " * (depth + 1)
-    if isinstance(value, dict) and value:
-        rows = (f"{json.dumps(key)}: {_row(entry, depth + 1)}" for key, entry in value.items())
-        return "{" + pad + f",{pad}".join(rows) + "\n" + " " * depth + "}"
-    if isinstance(value, list) and any(isinstance(entry, (dict, str)) for entry in value):
-        return (
-            "[" + pad + f",{pad}".join(_row(e, depth + 1) for e in value) + "\n" + " " * depth + "]"
-        )
-    return _compact(value)
-
-
-def _row(value: Any, depth: int) -> str:
-    """Source text has one row per line; everything else on this level is on one row."""
-    if isinstance(value, list) and len(value) > 1 and all(isinstance(e, str) for e in value):
-        return _indented(value, depth)
-    return _compact(value)
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def read_snapshot(text: str, path: Path, size: int, sha256: str) -> Profile:
@@ -459,8 +431,10 @@ class _Snapshot(NamedTuple):
 
 
 def _launch(stored: _StoredLaunch) -> Launch:
+    device = stored.device
+    name, capability = bounded((device.name, device.compute_capability))
     data = InMemoryLaunch(
-        stored_device=_bounded_device(stored.device),
+        stored_device=replace(device, name=name, compute_capability=capability),
         metrics={
             bounded_line(name): RawMetric(_value(cell), bounded(stored.units.get(name)))
             for name, cell in stored.metrics.items()
@@ -468,7 +442,7 @@ def _launch(stored: _StoredLaunch) -> Launch:
         stored_instances={
             bounded_line(name): Instances(
                 _each(_value, instances.values),
-                None if instances.ids is None else _each(_bounded_id, instances.ids),
+                None if instances.ids is None else _each(bounded, instances.ids),
             )
             for name, instances in stored.instances.items()
         },
@@ -498,21 +472,9 @@ def _launch(stored: _StoredLaunch) -> Launch:
     )
 
 
-def _bounded_device(device: Device) -> Device:
-    name, capability = bounded((device.name, device.compute_capability))
-    return replace(device, name=name, compute_capability=capability)
-
-
 def _each(made: Callable[[Any], Any], values: Sequence[Any]) -> tuple[Any, ...]:
     """Most columns have numbers only, which stay as they are."""
-    return tuple(values) if {*map(type, values)} <= _NUMBERS else tuple(map(made, values))
-
-
-_NUMBERS = {int, float}
-
-
-def _bounded_id(part: MetricId) -> MetricId:
-    return bounded_line(part) if isinstance(part, str) else part
+    return tuple(values) if {*map(type, values)} <= {int, float} else tuple(map(made, values))
 
 
 def _value(cell: Cell) -> Value:

@@ -21,6 +21,7 @@ from typing import (
     NoReturn,
     TypeVar,
     Union,
+    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -77,10 +78,9 @@ def typed(document: object, kind: type[Record]) -> Record:
     """
     annotation: Any = kind
     try:
-        checked: Record = _check_of(annotation)(document)
+        return cast(Record, _check_of(annotation)(document))
     except _WrongValue as problem:
         raise ValueError(str(problem)) from None
-    return checked
 
 
 def version_of(document: Mapping[str, Any], name: str) -> int:
@@ -141,8 +141,8 @@ class _Check(NamedTuple):
         return _WrongValue(f"must be {self.words}, not {shown}")
 
 
-def _plain(words: str, kind: type, *others: type, convert: Callable[[Any], Any]) -> _Check:
-    return _Check(words, (kind, *others), convert, frozenset((kind,)))
+def _plain(words: str, *kinds: type, convert: Callable[[Any], Any]) -> _Check:
+    return _Check(words, kinds, convert, frozenset(kinds[:1]))
 
 
 def _same(value: Any) -> Any:
@@ -196,10 +196,6 @@ def _annotated(kind: Any, holds: Callable[[Any], bool], words: str) -> _Check:
 
     annotated = _Check(words, check.types, convert)
     return annotated
-
-
-def _literal(*values: str) -> _Check:
-    return _one_of({value: value for value in values})
 
 
 def _one_of(members: Mapping[object, object]) -> _Check:
@@ -305,7 +301,7 @@ def _at(key: object, check: _Check, value: object) -> Any:
 
 _CHECKS: Mapping[Any, Callable[..., _Check]] = {
     Annotated: _annotated,
-    Literal: _literal,
+    Literal: lambda *values: _one_of({value: value for value in values}),
     Union: _union,
     UnionType: _union,
     list: _list,
@@ -313,3 +309,30 @@ _CHECKS: Mapping[Any, Callable[..., _Check]] = {
     dict: _dict,
 }
 """By the origin of a generic annotation."""
+
+
+# --- JSON that is laid out for people and for `diff`
+
+
+def indented(value: Any, depth: int) -> str:
+    """One line per entry of a table and per element of a list of tables or texts."""
+    pad = "\n" + " " * (depth + 1)
+    if isinstance(value, dict) and value:
+        rows = (f"{json.dumps(key)}: {_row(entry, depth + 1)}" for key, entry in value.items())
+        return "{" + pad + f",{pad}".join(rows) + "\n" + " " * depth + "}"
+    if isinstance(value, list) and any(isinstance(entry, (dict, str)) for entry in value):
+        return (
+            "[" + pad + f",{pad}".join(_row(e, depth + 1) for e in value) + "\n" + " " * depth + "]"
+        )
+    return _compact(value)
+
+
+def _row(value: Any, depth: int) -> str:
+    """Source text has one row per line; everything else on this level is on one row."""
+    if isinstance(value, list) and len(value) > 1 and all(isinstance(e, str) for e in value):
+        return indented(value, depth)
+    return _compact(value)
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -92,9 +92,8 @@ def source_constants(launch: Launch) -> Mapping[str, Constant]:
     declared = Counter(definition.name for definition in local)
     changed |= {name for name, times in assigned.items() if times > declared[name]}
     for name, definitions in list(pending.items()):
-        if name in unbound or (
-            name in changed and not all(definition.fixed for definition in definitions)
-        ):
+        may_change = name in changed and not all(each.fixed for each in definitions)
+        if name in unbound or may_change:
             del pending[name]
     sizes = {name: size for name, text in arguments.items() if (size := type_size(text, {}))}
     guarded = {name for file in files for name in _GUARDED.findall(launch.source_files[file] or "")}
@@ -121,22 +120,16 @@ def _solve(
         before = len(pending)
         for name, definitions in list(pending.items()):
             values = {
-                converted(
-                    evaluate(definition.value, numbers, sizes, python=definition.python),
-                    definition.type,
-                )
-                for definition in definitions
+                converted(evaluate(each.value, numbers, sizes, python=each.python), each.type)
+                for each in definitions
             }
             if None in values:
                 continue
             del pending[name]
             if len(values) == 1 and (value := values.pop()) is not None:
-                used = set().union(
-                    *(scanner.names_of(definition.value) for definition in definitions)
-                )
-                assumed = name in guarded or any(
-                    n in constants and constants[n].assumed for n in used
-                )
+                used = set().union(*(scanner.names_of(each.value) for each in definitions))
+                known = used & constants.keys()
+                assumed = name in guarded or any(constants[n].assumed for n in known)
                 numbers[name] = value
                 constants[name] = Constant(value, assumed)
         if len(pending) == before:

@@ -1,7 +1,6 @@
-"""Brackets in source text, and what commas separate outside of them. Light: the analysis of every
-launch imports it.
-
-How many bytes a value of a type has, by its name; types made of others: `type_layouts`.
+"""Brackets in source text, what commas separate outside of them, and how many bytes a value of a
+type has, by its name (types made of others: `type_layouts`). Light: the analysis of every launch
+imports it.
 """
 
 from __future__ import annotations

@@ -295,15 +295,9 @@ def wrong_sums(tree: ReportTree, rng: Random) -> None:
 
 
 _ALL: tuple[ReportDamage, ...] = (
-    *(
-        bad_metrics,
-        scaled_metrics,
-        many_bad_metrics,
-        same_bad_metrics,
-        zero_launch,
-        missing_metrics,
-    ),
-    *(bad_instances, bad_addresses, fewer_instances, bad_shape, bad_device, bad_names),
-    *(bad_metric_names, bad_code, lost_code, bad_order, bad_field, bad_session, wrong_sums),
+    *(bad_metrics, scaled_metrics, many_bad_metrics, same_bad_metrics, zero_launch),
+    *(missing_metrics, bad_instances, bad_addresses, fewer_instances, bad_shape, bad_device),
+    *(bad_names, bad_metric_names, bad_code, lost_code, bad_order, bad_field, bad_session),
+    wrong_sums,
 )
 KINDS = {kind.__name__: kind for kind in _ALL}

@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 from keet.report.ncu_rep.container import MAGIC, EntryKind, blocks_of
 from keet.report.ncu_rep.metrics import read_value
-from keet.report.protobuf import Malformed, ProtoMessage, varint
+from keet.report.protobuf import BYTES, FIXED32, FIXED64, VARINT, Malformed, ProtoMessage, varint
 from tests.encode import Scalar, chunk, scalar, sized
 from tests.encode import varint as varint_bytes
 
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _WIDTHS = {FIXED64: 8, FIXED32: 4}
 _PAYLOAD = 5
 _METRICS = {EntryKind.KERNEL: 13, EntryKind.RANGE: 4, EntryKind.CMDLIST: 4, EntryKind.GRAPH: 4}

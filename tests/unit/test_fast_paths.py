@@ -15,7 +15,6 @@ from keet.documents.finding import Place
 from keet.explanation.analyst import explain, explain_document
 from keet.profile import Launch
 from keet.report import read_profile
-from keet.report.ncu_rep.metrics import _whole_numbers, read_value
 from kernels_samples.samples import load_samples
 from tests.conftest import REPORTS
 from tests.rows import each_row
@@ -79,32 +78,3 @@ def test_some_lines_equal_those_of_all_lines(path: Path) -> None:
         assert short.locate(some) == {address: long.locations[address] for address in some}
         for file in {location.file for location in long.locations.values()}:
             assert short.source_text(file) == long.source_files[file]
-
-
-def whole(number: int, places: int) -> bytes:
-    """A value message of that many bytes behind its key."""
-    groups = [number >> 7 * place & 0x7F for place in range(places)]
-    return bytes((0x28, *(group | 0x80 for group in groups[:-1]), groups[-1]))
-
-
-def test_addresses_decoded_together_equal_those_decoded_one_by_one() -> None:
-    start = 0x7F3B_BD00_3F80
-    ids = [whole(start + 16 * step, 7) for step in range(4000)]
-    found = _whole_numbers(b"".join(ids), 8)
-    assert list(found) == [read_value(raw) for raw in ids]
-    assert len(set(found)) == len(ids)
-
-
-@each_row(
-    "other",
-    [
-        b"\x29" + whole(5, 3)[1:],  # of another kind
-        b"\x28\x85\x00\x80",  # the number ends too early
-        b"\x28\x85\x80\x80",  # it does not end
-    ],
-)
-def test_values_of_another_form_are_not_decoded_together(other: bytes) -> None:
-    assert not any(_whole_numbers(b"\x28" * 12 * width, width) for width in (0, 1, 12))
-    alike = [whole(number, 3) for number in range(1, 4)]
-    assert _whole_numbers(b"".join(alike), 4) == (1, 2, 3)
-    assert not _whole_numbers(b"".join([*alike, other, *alike]), 4)

@@ -45,23 +45,20 @@ def test_a_shape_that_is_printed_is_read_as_that_shape(shape: tuple[int, int, in
         assert number.shape == tuple(sizes)
 
 
-@each_row(
-    ("format_", "texts"),
-    [
-        (percent_text, {0: "0%", 0.003: "0.003%", 0.3: "0.3%", 0.96: "1%", 83.4: "83%"}),
-        # A large share is not all of it.
-        (percent_text, {99.4: "99%", 99.5: "99.5%", 99.94: "99.9%", 99.96: "100%", 120: "120%"}),
-        (partial(percent_text, digits=1), {83.44: "83.4%", 0.02: "0.02%"}),
-        # A column has one digit.
-        (percent_cell, {0: "0.0%", 0.04: "<0.1%", 0.05: "0.1%", 83.44: "83.4%", 100: "100.0%"}),
-        # An estimated factor has two digits, and a small gain three.
-        (times_text, {1.0: "1.0x", 1.07: "1.07x", 1.2: "1.2x", 12.4: "12x", 2500: "2,500x"}),
-        # A measured factor has three.
-        (speedup_text, {0.97: "0.97x", 1.874: "1.87x", 12.34: "12.3x", 140.2: "140x"}),
-        (capitalized, {"the L2 cache": "The L2 cache", "": ""}),
-        # An acronym at the start keeps its capitals.
-        (uncapitalized, {"The L2": "the L2", "FP64 is": "FP64 is", "L2 at": "L2 at"}),
-    ],
-)
+@each_row("format_, texts", [
+    (percent_text, {0: "0%", 0.003: "0.003%", 0.3: "0.3%", 0.96: "1%", 83.4: "83%"}),
+    # A large share is not all of it.
+    (percent_text, {99.4: "99%", 99.5: "99.5%", 99.94: "99.9%", 99.96: "100%", 120: "120%"}),
+    (partial(percent_text, digits=1), {83.44: "83.4%", 0.02: "0.02%"}),
+    # A column has one digit.
+    (percent_cell, {0: "0.0%", 0.04: "<0.1%", 0.05: "0.1%", 83.44: "83.4%", 100: "100.0%"}),
+    # An estimated factor has two digits, and a small gain three.
+    (times_text, {1.0: "1.0x", 1.07: "1.07x", 1.2: "1.2x", 12.4: "12x", 2500: "2,500x"}),
+    # A measured factor has three.
+    (speedup_text, {0.97: "0.97x", 1.874: "1.87x", 12.34: "12.3x", 140.2: "140x"}),
+    (capitalized, {"the L2 cache": "The L2 cache", "": ""}),
+    # An acronym at the start keeps its capitals.
+    (uncapitalized, {"The L2": "the L2", "FP64 is": "FP64 is", "L2 at": "L2 at"}),
+])  # fmt: skip
 def test_texts(format_: Callable[[Any], str], texts: dict[Any, str]) -> None:
     assert {value: format_(value) for value in texts} == texts

@@ -39,15 +39,21 @@ def shown_on(stream: io.StringIO, total: int, clock: list[float], seconds: float
     return stream.getvalue()
 
 
-def test_the_line_appears_after_a_second_and_disappears(clock: list[float]) -> None:
+def test_the_line_says_what_is_done_and_how_long_the_rest_takes(clock: list[float]) -> None:
+    """It appears after a second, and disappears at the end."""
     text = shown_on(Terminal(), 4, clock, 0.3)
     assert text.count("keet: reading launches: 4 of 4, 0 s left") == 1
     assert text.endswith("\r\x1b[2K")
-
-
-def test_the_line_shows_the_time_left(clock: list[float]) -> None:
     text = shown_on(Terminal(), 2000, clock, 1.0)
     assert "keet: reading launches: 500 of 2,000, 25 min left" in text
+    with (
+        redirect_stderr(Terminal()) as terminal,
+        progress.shown(),
+        progress.ProgressStage("reading", 5_000_000_000, " MB", 1_000_000) as stage,
+    ):
+        clock[0] += 3.0
+        stage.advance(1_000_000_000)
+    assert "keet: reading: 1,000 of 5,000 MB, 12 s left" in terminal.getvalue()
 
 
 def test_when_nothing_is_printed(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,17 +85,6 @@ def test_the_line_is_cleared_before_other_output(clock: list[float]) -> None:
             if number:
                 sys.stdout.write("row\n")
     assert "left\r\x1b[2Krow\n" in terminal.getvalue()
-
-
-def test_bytes_are_shown_in_mb(clock: list[float]) -> None:
-    with (
-        redirect_stderr(Terminal()) as terminal,
-        progress.shown(),
-        progress.ProgressStage("reading", 5_000_000_000, " MB", 1_000_000) as stage,
-    ):
-        clock[0] = 3.0
-        stage.advance(1_000_000_000)
-    assert "keet: reading: 1,000 of 5,000 MB, 12 s left" in terminal.getvalue()
 
 
 class Closed(Terminal):

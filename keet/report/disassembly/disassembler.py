@@ -23,7 +23,7 @@ from contextlib import suppress
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.files import cache_folder
 from keet.profile import Absent
@@ -37,6 +37,9 @@ from keet.report.disassembly.nvidia_reader import (
 )
 from keet.report.input.files import HeldBytes, bytes_of
 from keet.report.ncu_rep.report_file import CodeKey, NcuRepFile
+
+if TYPE_CHECKING:
+    from keet.report.ncu_rep.decoded_launch import DecodedLaunch
 
 # --- a large report cut down to some launches: NVIDIA's reader loads a report as a whole
 
@@ -114,8 +117,7 @@ class SassCache:
             return None
         path = self._path(function.identity)
         try:
-            packed = path.read_bytes()
-            lines = _unpack(packed, path.stem, function)
+            lines = _unpack(path.read_bytes(), path.stem, function)
         except (OSError, ValueError, KeyError, TypeError, zlib.error, RecursionError):
             return None
         if lines is None:
@@ -143,14 +145,12 @@ class SassCache:
     def _remove_oldest(self) -> None:
         """Reduce the cache to 90 % of the limit, so that not every new entry has to clean up."""
         files = sorted(self._files())
-        excess = sum(size for _, size, _ in files) - self._limit
-        if excess <= 0:
-            return
-        excess += self._limit // 10
+        held = sum(size for _, size, _ in files)
+        allowed = self._limit if held <= self._limit else self._limit - self._limit // 10
         for _, size, path in files:
-            if excess <= 0:
+            if held <= allowed:
                 break
-            excess -= size
+            held -= size
             with suppress(OSError):
                 path.unlink()
 
@@ -220,25 +220,6 @@ Code = Mapping[int, str] | Absent
 # --- the text of launches
 
 
-class CodeUser(Protocol):
-    """The parts of a launch that identify its code."""
-
-    @property
-    def number(self) -> int: ...
-
-    @property
-    def code_key(self) -> Hashable: ...
-
-    @property
-    def code_keys(self) -> Sequence[CodeKey]: ...
-
-    @property
-    def functions(self) -> Sequence[Function]: ...
-
-    @property
-    def addresses(self) -> Sequence[int]: ...
-
-
 class _Fetch:
     """One request to NVIDIA's reader, for one or several launches."""
 
@@ -246,9 +227,7 @@ class _Fetch:
         self._missing = missing
         self._numbers = report.numbers
         questions = {
-            report.numbers[number]: [
-                address for function in functions for address in function.addresses
-            ]
+            report.numbers[number]: [pc for function in functions for pc in function.addresses]
             for number, functions in missing.items()
         }
         self._disassembly = Disassembly(report.data, questions)
@@ -277,7 +256,7 @@ class Disassembler:
         self._known: dict[Hashable, Code] = {}
         self._cached: dict[Hashable, dict[int, str]] = {}
         """The part of a launch's text that was in the cache, while the rest is fetched."""
-        self._running: dict[Hashable, tuple[_Fetch, Mapping[Hashable, CodeUser]]] = {}
+        self._running: dict[Hashable, tuple[_Fetch, Mapping[Hashable, DecodedLaunch]]] = {}
 
     @cached_property
     def _reader(self) -> str | None:
@@ -287,7 +266,7 @@ class Disassembler:
     def _cache(self) -> SassCache | None:
         return open_cache(self._reader) if self._reader else None
 
-    def code_of(self, launch: CodeUser, others: Iterable[CodeUser] = ()) -> Code:
+    def code_of(self, launch: DecodedLaunch, others: Iterable[DecodedLaunch] = ()) -> Code:
         """`others`: launches that may be asked about next."""
         if not launch.addresses:
             return NO_COUNTS  # nothing is fetched to know it, not even for others
@@ -298,10 +277,10 @@ class Disassembler:
             self._finish(*self._running[key])
         return self._known[key]
 
-    def prefetch(self, launches: Iterable[CodeUser]) -> None:
+    def prefetch(self, launches: Iterable[DecodedLaunch]) -> None:
         """Start to fetch the text of launches in the background, and return at once."""
         missing: dict[int, list[Function]] = {}
-        asked: dict[Hashable, CodeUser] = {}
+        asked: dict[Hashable, DecodedLaunch] = {}
         for launch in launches:
             key = launch.code_key
             if key in self._known or key in self._running or key in asked:
@@ -314,7 +293,7 @@ class Disassembler:
             fetch = _Fetch(partial_report(self._file, sorted(missing), code), missing)
             self._running |= dict.fromkeys(asked, (fetch, asked))
 
-    def _look_up(self, launch: CodeUser) -> list[Function]:
+    def _look_up(self, launch: DecodedLaunch) -> list[Function]:
         """The functions whose text has to be fetched; empty if the cache has all, or if no text can
         be fetched."""
         key = launch.code_key
@@ -338,7 +317,7 @@ class Disassembler:
             self._known[key] = _of_launch(launch, texts)
         return missing
 
-    def _finish(self, fetch: _Fetch, launches: Mapping[Hashable, CodeUser]) -> None:
+    def _finish(self, fetch: _Fetch, launches: Mapping[Hashable, DecodedLaunch]) -> None:
         for key in launches:
             del self._running[key]
         code_of = fetch.finish(self._cache)
@@ -349,6 +328,6 @@ class Disassembler:
             )
 
 
-def _of_launch(launch: CodeUser, texts: Mapping[int, str]) -> Code:
+def _of_launch(launch: DecodedLaunch, texts: Mapping[int, str]) -> Code:
     """The text of the instructions that the launch has values for."""
     return known_code({pc: texts[pc] for pc in launch.addresses if pc in texts})

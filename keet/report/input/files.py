@@ -1,14 +1,7 @@
-"""Opens what a user names: files, standard input and the folder of `--source`.
+"""Opens what a user names: files, standard input and the folder of `--source`; and their bytes.
 
 Only regular files, so that nothing hangs or fills memory. Standard input has the same limits; large
 input goes to an unnamed temporary file.
-
-A cache that is limited by the total size of its entries and drops the least recently used.
-
-Keys are the content that a result was computed from: launches of one kernel have the same code and
-often the same counts, so a report with thousands of launches decodes them once.
-
-The bytes of a report: in memory, or on disk and read piece by piece.
 
 Reports of up to `LARGE` bytes are read whole. Larger ones stay on disk: the file stays open as long
 as the profile exists, and the bytes of a launch are read on first use. mmap would be simpler, but
@@ -51,14 +44,6 @@ class ReportBytes(Protocol):
     def piece(self, start: int, stop: int) -> tuple[bytes, int]:
         """Bytes that contain this range, and the offset of its start in them: bytes that are in
         memory already are not copied."""
-
-
-class WholeReport(ReportBytes, Protocol):
-    """Bytes that can be read again from the start."""
-
-    def open(self) -> BinaryIO: ...
-
-    def sha256(self) -> str: ...
 
 
 def bytes_of(source: ReportBytes, start: int, stop: int) -> bytes:
@@ -163,6 +148,10 @@ class _Stream(io.RawIOBase):
         buffer[: len(data)] = data
         self._at = stop
         return len(data)
+
+
+WholeReport = HeldBytes | DiskBytes
+"""Bytes that can be read again from the start."""
 
 
 class ForwardBytes:
@@ -525,6 +514,12 @@ _Result = TypeVar("_Result")
 
 
 class SizedCache(Generic[_Result]):
+    """Limited by the total size of its entries; drops the least recently used.
+
+    Keys are the content that a result was computed from: launches of one kernel have the same code
+    and often the same counts, so a report with thousands of launches decodes them once.
+    """
+
     def __init__(self, limit: int) -> None:
         """`limit`: the largest sum of sizes, in whatever unit the caller gives to `put`."""
         self._limit = limit

@@ -2,15 +2,13 @@
 
 NVIDIA documents the format in the Customization Guide ("Report File Format", version 7): `NVR\0`,
 a file header, then blocks of a header and a payload of entries. Each length precedes its data, so
-in a file that was cut short the last length points past the end. A file that was cut exactly
-between two blocks is valid as a container; `completeness.py` looks for signs of that.
+in a file that was cut short the last length points past the end.
 
-Finds signs that a report was cut short exactly between two launches.
-
-A report has no count of its launches and no end marker. ncu writes the session's start, the code of
-the first launch, the launch, the rest of the session, and then launch after launch, each after the
-code that it adds. A cut between two blocks is visible if it breaks that order, or if the number of
-launches was recorded elsewhere. Any other cut can't be detected.
+A file that was cut exactly between two blocks is valid as a container. A report has no count of its
+launches and no end marker. ncu writes the session's start, the code of the first launch, the
+launch, the rest of the session, and then launch after launch, each after the code that it adds. A
+cut between two blocks is visible if it breaks that order, or if the number of launches was recorded
+elsewhere. Any other cut can't be detected.
 """
 
 from __future__ import annotations
@@ -52,9 +50,6 @@ class EntryKind(IntEnum):
     GRAPH = 9
     UNKNOWN = 10
     """Counted by ncu 2026 and newer; no report with such an entry has been seen."""
-
-
-_KINDS = tuple(EntryKind)
 
 
 class ContainerEntry(NamedTuple):
@@ -167,10 +162,11 @@ def _read_block(reader: _Reader, index: int) -> ContainerBlock:
     if length > _MAX_HEADER:
         raise reader.damaged(f"{what} at byte {start:,} claims a header of {length:,} bytes")
     try:
-        header = _Header(reader.take(length, what))
-        if header.payload > reader.size - reader.at:
-            reader.take(header.payload, f"the payload of {what}")  # raises: says what is missing
-        kinds = header.entry_kinds()
+        header = ProtoMessage(reader.take(length, what))
+        payload = header.number(_PAYLOAD) or 0
+        if payload > reader.size - reader.at:
+            reader.take(payload, f"the payload of {what}")  # raises: says what is missing
+        kinds = _entry_kinds(header, payload)
     except Malformed as problem:
         raise reader.damaged(f"the header of {what} can't be read ({problem})") from None
     if not kinds and not any(header.raws(number) for number in (SESSION, STRINGS)):
@@ -180,27 +176,19 @@ def _read_block(reader: _Reader, index: int) -> ContainerBlock:
         process=reader.shared(header.raws(PROCESS)),
         sessions=tuple(header.raws(SESSION)),
         strings=tuple(filter(None, header.raws(STRINGS))),
-        entries=tuple(_read_entries(reader, kinds, header.payload, what)),
+        entries=tuple(_read_entries(reader, kinds, payload, what)),
     )
 
 
-class _Header:
-    """A parsed block header."""
-
-    def __init__(self, data: bytes) -> None:
-        message = ProtoMessage(data)
-        self.payload = message.number(_PAYLOAD) or 0
-        self._number, self.raws = message.number, message.raws
-
-    def entry_kinds(self) -> list[EntryKind]:
-        """The kind of each entry, in the order of the payload."""
-        kinds: list[EntryKind] = []
-        for kind in _KINDS:
-            if count := self._number(kind):
-                if count * 4 > self.payload:
-                    raise Malformed(f"{count:,} entries in {self.payload:,} bytes")
-                kinds += [kind] * count
-        return kinds
+def _entry_kinds(header: ProtoMessage, payload: int) -> list[EntryKind]:
+    """The kind of each entry, in the order of the payload."""
+    kinds: list[EntryKind] = []
+    for kind in EntryKind:
+        count = header.number(kind) or 0
+        if count * 4 > payload:
+            raise Malformed(f"{count:,} entries in {payload:,} bytes")
+        kinds += [kind] * count
+    return kinds
 
 
 def _read_entries(
@@ -335,10 +323,10 @@ def table_notes(profile: Profile) -> list[str]:
     count = len(profile.launches)
     if count >= listed:
         return []
-    text = Sentence(
-        "the report has {count} of the {listed} launches that the run table lists as "
-        "profiled: it was cut short between launches; copy it again, or profile again",
-        count=report_number("launches", count, "launches of the report"),
-        listed=report_number("listed_launches", listed, "profiled launches in the run table"),
+    words = (
+        "the report has {count} of the {listed} launches that the run table lists as profiled: it "
+        "was cut short between launches; copy it again, or profile again"
     )
-    return [text]
+    number = report_number("launches", count, "launches of the report")
+    every = report_number("listed_launches", listed, "profiled launches in the run table")
+    return [Sentence(words, count=number, listed=every)]

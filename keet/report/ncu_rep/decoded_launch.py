@@ -69,10 +69,6 @@ _SCOPES = (SpeedupScope.UNKNOWN, SpeedupScope.LOCAL, SpeedupScope.GLOBAL)
 _SEVERITIES = ("default", "low", "high")
 
 
-def read_rules(messages: Iterable[ProtoMessage]) -> tuple[RuleResult, ...]:
-    return tuple(_result(rule, item) for rule in messages for item in _items(rule))
-
-
 def read_leading_rule(data: bytes, spans: Iterable[Span]) -> RuleResult | None:
     """See `leading_rule`. `spans`: positions of the rules. Of other rules only the estimate is
     parsed."""
@@ -240,7 +236,8 @@ class DecodedLaunch:
 
     def rules(self) -> tuple[RuleResult, ...]:
         with self._damage_named():
-            return read_rules(self.message.messages(self.where.rules))
+            rules = self.message.messages(self.where.rules)
+            return tuple(_result(rule, item) for rule in rules for item in _items(rule))
 
     def leading_rule(self) -> RuleResult | None:
         with self._damage_named():
@@ -263,7 +260,7 @@ class DecodedLaunch:
                 references = [source.number(1) or 0 for source in self.message.messages(where)]
             else:
                 references = self.message.numbers(where)
-            process = self._file.process_id(self._file.owners[self.number])
+            process, _ = self._file.process(self._file.owners[self.number])
         return [(process, reference) for reference in references]
 
     @cached_property

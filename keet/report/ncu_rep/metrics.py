@@ -282,23 +282,21 @@ class MetricTable:
                 return read_value(data[at:end])
         return None
 
-    def _span(self, name: str) -> Span | None:
+    def _instances_span(self, name: str) -> Span:
+        """Empty if there is no such metric."""
         index = self._indices.get(name)
-        return None if index is None else _content(self._data, self._starts[index])
+        if index is None:
+            return 0, 0
+        return _parts(self._data, *_content(self._data, self._starts[index]))
 
     def instances(self, name: str) -> Instances | None:
         if name not in self._instances:
-            self._instances[name] = self._read_instances(name)
+            self._instances[name] = read_instances(self._data, *self._instances_span(name))
         return self._instances[name]
 
     def first_addresses(self, name: str) -> list[int]:
         """The addresses of the first instances, without reading the rest."""
-        span = self._span(name)
-        return first_addresses(self._data, *_parts(self._data, *span)) if span else []
-
-    def _read_instances(self, name: str) -> Instances | None:
-        span = self._span(name)
-        return read_instances(self._data, *_parts(self._data, *span)) if span else None
+        return first_addresses(self._data, *self._instances_span(name))
 
 
 class NameTable:
@@ -318,15 +316,13 @@ class NameTable:
         if known is None:
             if len(self._known) == _MAX_ORDERS:
                 self._known.clear()
-            known = self._known[numbers] = self._indices(numbers)
+            try:
+                known = {self.names[n]: index for index, n in enumerate(_decoded_numbers(numbers))}
+            except IndexError:
+                problem = f"a metric refers to a name beyond the report's {len(self.names)}"
+                raise Malformed(problem) from None
+            self._known[numbers] = known
         return known
-
-    def _indices(self, numbers: bytes) -> Mapping[str, int]:
-        try:
-            return {self.names[n]: index for index, n in enumerate(_decoded_numbers(numbers))}
-        except IndexError:
-            problem = f"a metric refers to a name beyond the report's {len(self.names)}"
-            raise Malformed(problem) from None
 
 
 class MetricPlaces:

@@ -1,7 +1,7 @@
 """The launches of a `.ncu-rep`, decoded on demand, in pure Python.
 
 Everything but the SASS text is read here; the text comes from NVIDIA's reader in a child process
-(`sass/disassembler.py`). A test compares the values of both readers.
+(`disassembly/disassembler.py`). A test compares the values of both readers.
 
 A report may have 100,000 launches and be larger than the memory. Opening it reads only the name,
 the shape and the position of each launch: ncu writes them before the metrics, which make up nearly
@@ -11,11 +11,10 @@ used launches stay decoded.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from keet.evidence import Sentence, report_number
 from keet.profile import (
@@ -36,7 +35,7 @@ from keet.progress import counted
 from keet.report.input.files import HeldBytes, ReportBytes
 from keet.report.ncu_rep.container import ContainerBlock, ContainerEntry, EntryKind, cut_notes
 from keet.report.ncu_rep.decoded_launch import DecodedLaunch
-from keet.report.ncu_rep.report_file import NcuRepFile, SessionInfo
+from keet.report.ncu_rep.report_file import NcuRepFile
 from keet.report.protobuf import BYTES, VARINT, Malformed, ProtoMessage, decode_text, varint
 
 if TYPE_CHECKING:
@@ -58,22 +57,15 @@ _WINDOW = 4096
 """Bytes to look at: more than names and shapes usually take."""
 
 
-class LaunchHead(NamedTuple):
-    """The part of a launch that is read when its report is opened."""
-
-    name: KernelName
-    grid: Dim3 | None = None
-    block: Dim3 | None = None
-
-
 def read_head(
     file: NcuRepFile, entry: ContainerEntry, metric: Callable[[str], RawMetric | None]
-) -> LaunchHead:
-    """Raises `Malformed` if there is no name. `metric` looks up a metric of the launch by name."""
+) -> tuple[KernelName, Dim3 | None, Dim3 | None]:
+    """Name, grid and block, which are read when the report is opened. Raises `Malformed` if there
+    is no name. `metric` looks up a metric of the launch by name."""
     if entry.kind is not EntryKind.KERNEL:
         shown = file.message(entry)[0].text(18) if entry.kind is EntryKind.CMDLIST else None
         name = shown or WORKLOADS[entry.kind].value
-        return LaunchHead(KernelName(function=name, demangled=name, mangled=name))
+        return KernelName(function=name, demangled=name, mangled=name), None, None
     raw = _first_fields(file, entry)
     if raw is None:
         message, _ = file.message(entry)
@@ -82,7 +74,7 @@ def read_head(
     if names not in file.kernel_names:
         file.kernel_names[names] = _kernel_name(*names)
     grid, block = (_shape(file, raw.get(number)) for number in (_GRID, _BLOCK))
-    return LaunchHead(file.kernel_names[names], _in_blocks(file, grid, block, metric), block)
+    return file.kernel_names[names], _in_blocks(file, grid, block, metric), block
 
 
 def _first_fields(file: NcuRepFile, entry: ContainerEntry) -> dict[int, bytes] | None:
@@ -141,10 +133,10 @@ def _in_blocks(
     if grid is None or block is None or not all(block):
         return grid
     if file.has_grid_in_threads:
-        blocks = tuple(size // step for size, step in zip(grid, block))
+        x, y, z = (size // step for size, step in zip(grid, block))
         count = metric("launch__grid_size")
-        if count is None or count.value == math.prod(blocks):
-            return (blocks[0], blocks[1], blocks[2])
+        if count is None or count.value == x * y * z:
+            return x, y, z
     return grid
 
 
@@ -167,10 +159,6 @@ class Report:
         self._kept_bytes = 0
 
     @property
-    def session(self) -> SessionInfo:
-        return self.file.session
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """Warnings about the file: entries that keet can't read, signs of missing launches."""
         blocks = self.file.blocks
@@ -180,7 +168,7 @@ class Report:
             skipped = report_number("skipped_results", unknown, "results that keet can't read")
             words = "skipped {skipped:.0f} results of a kind that this version of keet can't read"
             notes.append(Sentence(words, skipped=skipped))
-        notes += cut_notes(blocks, self.file.session_pieces, self.session.ncu_version)
+        notes += cut_notes(blocks, self.file.session_pieces, self.file.session.ncu_version)
         return tuple(notes)
 
     def launches(self) -> tuple[Launch, ...]:
@@ -190,17 +178,18 @@ class Report:
         return tuple(self._launch(number) for number in counted(numbers, "listing launches"))
 
     def _launch(self, number: int) -> Launch:
-        entry, block = self.file.results[number], self.file.owners[number]
+        entry = self.file.results[number]
+        _, process = self.file.process(self.file.owners[number])
         data = FileLaunch(self, number)
-        head = read_head(self.file, entry, data.metric)
+        name, grid, block = read_head(self.file, entry, data.metric)
         return Launch(
             number=number,
-            name=head.name,
+            name=name,
             workload=WORKLOADS[entry.kind],
-            grid=head.grid,
-            block=head.block,
+            grid=grid,
+            block=block,
             data=data,
-            process=self.file.process_name(block),
+            process=process,
             find_origin=data.origin,
         )
 
@@ -263,11 +252,7 @@ class FileLaunch:
         return self.decoded.metrics.names()
 
     def metric(self, name: str) -> RawMetric | None:
-        launch = self._report.kept.get(self.number) or self.decoded  # called hundreds of times
-        try:
-            return launch.metrics.get(name)
-        except Malformed as problem:
-            raise launch.damaged(problem) from None
+        return (self._report.kept.get(self.number) or self.decoded).metric(name)
 
     def instances(self, name: str) -> Instances | None:
         return self.decoded.instances(name)

@@ -1,15 +1,13 @@
-"""The data that all launches of a report share: bytes, metric names, session, code.
+"""The data that all launches of a report share: bytes, metric names, code, and the session.
 
-The session of a report: the versions of tools and driver, the time and the command line.
-
-ncu writes it in pieces over several blocks. Host names, addresses and the environment are in there
-too; keet does not read them.
+ncu writes the session (versions of tools and driver, the time, the command line) in pieces over
+several blocks. Host names, addresses and the environment are in there too; keet does not read them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -193,13 +191,8 @@ class NcuRepFile:
         """The GPUs of the session: hundreds of attributes, which few reports need."""
         return read_devices(self.session_pieces)
 
-    def process_id(self, block: ContainerBlock) -> int:
-        return self._process(block)[0]
-
-    def process_name(self, block: ContainerBlock) -> str | None:
-        return self._process(block)[1]
-
-    def _process(self, block: ContainerBlock) -> tuple[int, str | None]:
+    def process(self, block: ContainerBlock) -> tuple[int, str | None]:
+        """Number and name of the process of a block's launches or code."""
         raw = block.process
         if raw not in self._processes:
             message = ProtoMessage(raw or b"")
@@ -210,16 +203,12 @@ class NcuRepFile:
     def code_entries(self) -> dict[CodeKey, list[ContainerEntry]]:
         """Entries by the code that they belong to; ncu splits one code over several entries."""
         by_key: dict[CodeKey, list[ContainerEntry]] = {}
-        for block, entry in self._sources():
-            key = (self.process_id(block), self._reference(entry))
-            by_key.setdefault(key, []).append(entry)
-        return by_key
-
-    def _sources(self) -> Iterator[tuple[ContainerBlock, ContainerEntry]]:
         for block in self.blocks:
             for entry in block.entries:
                 if entry.kind is EntryKind.SOURCE:
-                    yield block, entry
+                    key = (self.process(block)[0], self._reference(entry))
+                    by_key.setdefault(key, []).append(entry)
+        return by_key
 
     def _reference(self, entry: ContainerEntry) -> int:
         """The number by which launches refer to this code. ncu writes it first, so the code itself

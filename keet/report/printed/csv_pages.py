@@ -14,15 +14,13 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from keet.errors import DamagedReport
-from keet.profile import Absent, Device, Launch, RawMetric, Workload
-from keet.report.ncu_rep.report_file import device_from_metrics
+from keet.profile import Absent, Launch, RawMetric
 from keet.report.printed.details_page import (
-    WORKLOADS,
     PrintedLaunch,
     PrintedPage,
     PrintedRow,
@@ -32,13 +30,12 @@ from keet.report.printed.details_page import (
     estimated_gain,
     is_count,
     is_malformed_number,
-    kernel_name,
+    launch_of,
     page_of,
     printed_value,
     rule_result,
     whole,
 )
-from keet.report.snapshot import InMemoryLaunch
 from keet.safe_text import bounded_line
 
 
@@ -54,132 +51,37 @@ def _cells(line: str) -> list[str]:
     return [bounded_line(cell.rstrip("\n")) for cell in rows[0]] if len(rows) == 1 else []
 
 
+class _Table(NamedTuple):
+    header: list[str]
+    quoted: bool
+    least: int
+    """Cells of a row. On the details page, rows of metrics may lack the columns of rules."""
+    units: list[str]
+    """Of the raw page, whose rows have no more cells than that."""
+
+    def starts(self, line: str, number: re.Pattern[str]) -> bool:
+        """Whether a line is a row, and not ncu's log or the program's output: ncu quotes every
+        cell, or none. `number`: how a quoted row begins."""
+        if not self.quoted:
+            return line[0] in "0123456789" and line.count(",") >= self.least - 1
+        cells = line.count('","') + 1
+        has_width = cells == self.least if self.units else cells >= self.least
+        return number.match(line) is not None or (line[0] == '"' and has_width)
+
+    def cells(self, row: list[str]) -> Mapping[str, str]:
+        """By column; empty where the row ends before."""
+        return dict.fromkeys(self.header, "") | dict(zip(self.header, row))
+
+
 def _repeated(header: list[str]) -> str:
     """What is wrong with a header that has a column twice; else empty."""
     twice = [name for name, count in Counter(header).items() if count > 1]
     return f"the table has the column {twice[0]!r} twice" if twice else ""
 
 
-# --- the details page
-
-DETAILS_EXPORT = "ncu --import REPORT --csv > FILE"
-_DETAILS_HEADER = re.compile(r'^"?(?:ID|Process ID)"?,.*$', re.MULTILINE)
-_MOST_LINES = 50
-"""Per row: a rule's text may have line breaks, but a stray quote must not consume the file."""
-
-
-class _DetailsTable(NamedTuple):
-    columns: dict[str, int]
-    quoted: bool
-    value: str
-    """The column of the number: `Metric Value`, or `Average` in a summary."""
-    least: int
-    """Cells of a row up to that column: rows of metrics may lack the columns of rules."""
-
-    def cell(self, row: list[str], column: str) -> str:
-        at = self.columns.get(column)
-        return row[at] if at is not None and at < len(row) else ""
-
-
-def has_details(text: str) -> bool:
-    return any(_is_details_header(header[0]) for header in _DETAILS_HEADER.finditer(text))
-
-
-def _is_details_header(line: str) -> bool:
-    return (
-        line.startswith(("ID,", '"ID",', "Process ID,", '"Process ID",'))
-        and "Kernel Name" in line
-        and "Metric Name" in line
-    )
-
-
-def read_details(text: str, path: Path) -> PrintedPage:
-    """The launches of every table: a log may have several runs with different columns."""
-    printed: list[PrintedLaunch] = []
-    table: _DetailsTable | None = None
-    launches: dict[tuple[str, ...], PrintedLaunch] = {}
-    lines = _numbered_lines(text)
-    for number, line in lines:
-        if _is_details_header(line):
-            table, launches = _details_header(line, path), {}
-        elif table is not None and _starts_details(line, table):
-            row = _details_row(line, number, lines, table, path)
-            key = _launch_key(row, table)
-            if key not in launches:
-                launches[key] = _printed_launch(row, table)
-                printed.append(launches[key])
-                check_count(printed, path)
-            _add(launches[key], row, table, number)
-    return page_of(printed, path)
-
-
-def _numbered_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that are not empty. Only a line feed ends a line, as in `csv`: other Unicode line
-    breaks may be part of a name."""
-    for number, line in enumerate(text.split("\n"), 1):
-        if stripped := line.rstrip("\r"):
-            yield number, stripped
-
-
-def _details_header(line: str, path: Path) -> _DetailsTable:
-    header = _cells(line)
-    value = "Metric Value" if "Metric Value" in header else "Average"
-    missing = next(
-        (name for name in ("Metric Name", "Metric Unit", value) if name not in header), ""
-    )
-    if missing:
-        raise _edited(path, f"the table has no column {missing!r}")
-    if problem := _repeated(header):
-        raise _edited(path, problem)
-    columns = {name: at for at, name in enumerate(header)}
-    return _DetailsTable(columns, line.startswith('"'), value, columns[value] + 1)
-
-
-def _starts_details(line: str, table: _DetailsTable) -> bool:
-    """Whether a line belongs to the table, and not to ncu's log or the program's output."""
-    if not table.quoted:
-        return line[0] in "0123456789" and line.count(",") >= table.least - 1
-    if line[0] != '"':
-        return False
-    return line.count('","') >= table.least - 1 or re.match(r'"\d+","', line) is not None
-
-
-def _details_row(
-    line: str, number: int, lines: Iterator[tuple[int, str]], table: _DetailsTable, path: Path
-) -> list[str]:
-    for _ in range(_MOST_LINES):
-        if line.count('"') % 2 == 0:
-            break
-        line += "\n" + next(lines, (0, ""))[1]
-    row = _cells(line)
-    is_whole = not table.quoted or line.endswith(('"', '",'))
-    if line.count('"') % 2 or not is_whole or len(row) < table.least:
-        raise _edited(path, f"line {number} ends inside a row")
-    if len(row) > len(table.columns) + 1:
-        raise _edited(path, f"line {number} has more cells than the table has columns")
-    if not is_count(row[0]):
-        raise _edited(path, f"line {number} does not start with a launch number")
-    if not table.cell(row, "Metric Name") and not table.cell(row, "Rule Name"):
-        raise _edited(path, f"line {number} has neither a metric nor a rule")
-    return row
-
-
-def _edited(path: Path, problem: str) -> DamagedReport:
-    return DamagedReport(
-        path, problem, f"the table was cut short or edited; export again: {DETAILS_EXPORT}"
-    )
-
-
-_SAME_LAUNCH = ("ID", "Process ID", "Kernel Name", "Grid Size", "Block Size", "Device")
-
-
-def _launch_key(row: list[str], table: _DetailsTable) -> tuple[str, ...]:
-    return tuple(table.cell(row, column) for column in _SAME_LAUNCH)
-
-
-def _printed_launch(row: list[str], table: _DetailsTable) -> PrintedLaunch:
+def _printed_launch(cells: Mapping[str, str]) -> PrintedLaunch:
     def cell(column: str) -> str:
-        return table.cell(row, column)
+        return cells.get(column, "")
 
     return PrintedLaunch(
         name=cell("Kernel Name"),
@@ -194,13 +96,99 @@ def _printed_launch(row: list[str], table: _DetailsTable) -> PrintedLaunch:
     )
 
 
-def _add(launch: PrintedLaunch, row: list[str], table: _DetailsTable, number: int) -> None:
+# --- the details page
+
+DETAILS_EXPORT = "ncu --import REPORT --csv > FILE"
+_DETAILS_HEADER = re.compile(r'^"?(?:ID|Process ID)"?,.*$', re.MULTILINE)
+_SAME_LAUNCH = ("ID", "Process ID", "Kernel Name", "Grid Size", "Block Size", "Device")
+_NUMBER_AND_TEXT = re.compile(r'"\d+","')
+_MOST_LINES = 50
+"""Per row: a rule's text may have line breaks, but a stray quote must not consume the file."""
+
+
+def has_details(text: str) -> bool:
+    return any(_is_details_header(header[0]) for header in _DETAILS_HEADER.finditer(text))
+
+
+def _is_details_header(line: str) -> bool:
+    is_header = line.startswith(("ID,", '"ID",', "Process ID,", '"Process ID",'))
+    return is_header and "Kernel Name" in line and "Metric Name" in line
+
+
+def read_details(text: str, path: Path) -> PrintedPage:
+    """The launches of every table: a log may have several runs with different columns."""
+    printed: list[PrintedLaunch] = []
+    table: _Table | None = None
+    launches: dict[tuple[str, ...], PrintedLaunch] = {}
+    lines = _numbered_lines(text)
+    for number, line in lines:
+        if _is_details_header(line):
+            table, launches = _details_header(line, path), {}
+        elif table is not None and table.starts(line, _NUMBER_AND_TEXT):
+            cells = _details_row(line, number, lines, table, path)
+            key = tuple(cells.get(column, "") for column in _SAME_LAUNCH)
+            if key not in launches:
+                launches[key] = _printed_launch(cells)
+                printed.append(launches[key])
+                check_count(printed, path)
+            _add(launches[key], cells, number)
+    return page_of(printed, path)
+
+
+def _numbered_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines that are not empty. Only a line feed ends a line, as in `csv`: other Unicode line
+    breaks may be part of a name."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if stripped := line.rstrip("\r"):
+            yield number, stripped
+
+
+def _details_header(line: str, path: Path) -> _Table:
+    header = _cells(line)
+    value = "Metric Value" if "Metric Value" in header else "Average"
+    missing = [name for name in ("Metric Name", "Metric Unit", value) if name not in header]
+    if missing:
+        raise _edited(path, f"the table has no column {missing[0]!r}")
+    if problem := _repeated(header):
+        raise _edited(path, problem)
+    return _Table(header, line.startswith('"'), header.index(value) + 1, [])
+
+
+def _details_row(
+    line: str, number: int, lines: Iterator[tuple[int, str]], table: _Table, path: Path
+) -> Mapping[str, str]:
+    for _ in range(_MOST_LINES):
+        if line.count('"') % 2 == 0:
+            break
+        line += "\n" + next(lines, (0, ""))[1]
+    row = _cells(line)
+    is_whole = not table.quoted or line.endswith(('"', '",'))
+    if line.count('"') % 2 or not is_whole or len(row) < table.least:
+        raise _edited(path, f"line {number} ends inside a row")
+    if len(row) > len(table.header) + 1:
+        raise _edited(path, f"line {number} has more cells than the table has columns")
+    if not is_count(row[0]):
+        raise _edited(path, f"line {number} does not start with a launch number")
+    cells = table.cells(row)
+    if not cells["Metric Name"] and not cells.get("Rule Name"):
+        raise _edited(path, f"line {number} has neither a metric nor a rule")
+    return cells
+
+
+def _edited(path: Path, problem: str) -> DamagedReport:
+    return DamagedReport(
+        path, problem, f"the table was cut short or edited; export again: {DETAILS_EXPORT}"
+    )
+
+
+def _add(launch: PrintedLaunch, cells: Mapping[str, str], number: int) -> None:
     def cell(column: str) -> str:
-        return table.cell(row, column)
+        return cells.get(column, "")
 
     if label := cell("Metric Name"):
-        unit, value = cell("Metric Unit"), cell(table.value)
-        launch.rows.append(PrintedRow(cell("Section Name"), label, unit, value, number))
+        value = cells["Metric Value" if "Metric Value" in cells else "Average"]
+        row = PrintedRow(cell("Section Name"), label, cell("Metric Unit"), value, number)
+        launch.rows.append(row)
     if rule := cell("Rule Name"):
         launch.rules.append(
             rule_result(
@@ -224,12 +212,6 @@ _NO_CODE = Absent("a CSV export contains no code", "use the .ncu-rep that it was
 ROUNDED = "values are as ncu printed them: rounded to two decimals, without source or rules"
 
 
-class _RawTable(NamedTuple):
-    header: list[str]
-    units: list[str]
-    quoted: bool
-
-
 def has_table(text: str) -> bool:
     return _RAW_HEADER.search(text) is not None
 
@@ -237,7 +219,7 @@ def has_table(text: str) -> bool:
 def read_csv_launches(text: str, path: Path) -> tuple[Launch, ...]:
     """The launches of every table: a log may have several runs with different columns."""
     launches: list[Launch] = []
-    table: _RawTable | None = None
+    table: _Table | None = None
     number, counted = 1, 0  # line number, and the position up to which lines are counted
     lines = _LINE.finditer(text)
     for match in lines:
@@ -245,7 +227,7 @@ def read_csv_launches(text: str, path: Path) -> tuple[Launch, ...]:
         if line.startswith(('"ID",', "ID,")):
             below = next(lines, None)
             table = _raw_header(line, below[0] if below else "", path)
-        elif table is not None and _starts_raw(line, table):
+        elif table is not None and table.starts(line, _QUOTED_NUMBER):
             number += text.count("\n", counted, match.start())
             counted = match.start()
             row = _raw_row(line, number, table, path)
@@ -254,19 +236,7 @@ def read_csv_launches(text: str, path: Path) -> tuple[Launch, ...]:
     return tuple(launches)
 
 
-def _starts_raw(line: str, table: _RawTable) -> bool:
-    """Whether a line is a row, and not ncu's log or the program's output.
-
-    ncu quotes every cell: a line that starts with a quote and has the table's width is a row.
-    """
-    if not table.quoted:
-        return line[0] in "0123456789" and line.count(",") >= len(table.header) - 1
-    if line[0] != '"':
-        return False
-    return _QUOTED_NUMBER.match(line) is not None or line.count('","') == len(table.header) - 1
-
-
-def _raw_header(line: str, below: str, path: Path) -> _RawTable:
+def _raw_header(line: str, below: str, path: Path) -> _Table:
     header = _cells(line)
     units = _cells(below)
     # The row of units has an empty first cell.
@@ -274,10 +244,10 @@ def _raw_header(line: str, below: str, path: Path) -> _RawTable:
         raise edited(path, "the table has no row of units under its header")
     if problem := _repeated(header):
         raise edited(path, problem)
-    return _RawTable(header, units, quoted=line.startswith('"'))
+    return _Table(header, line.startswith('"'), len(header), units)
 
 
-def _raw_row(line: str, number: int, table: _RawTable, path: Path) -> list[str]:
+def _raw_row(line: str, number: int, table: _Table, path: Path) -> list[str]:
     row = _cells(line)
     if len(row) != len(table.header):
         cells = f"{len(row)} cells where the table has {len(table.header)}"
@@ -290,8 +260,7 @@ def _raw_row(line: str, number: int, table: _RawTable, path: Path) -> list[str]:
     return row
 
 
-def _launch(number: int, row: list[str], table: _RawTable, path: Path, line: int) -> Launch:
-    cells = dict(zip(table.header, row))
+def _launch(number: int, row: list[str], table: _Table, path: Path, line: int) -> Launch:
     metrics: dict[str, RawMetric] = {}
     for name, unit, cell in zip(table.header, table.units, row):
         if name in _IDENTITY or " " in name:
@@ -301,23 +270,4 @@ def _launch(number: int, row: list[str], table: _RawTable, path: Path, line: int
             # A decimal comma, most likely: 1,5 must not become 15.
             raise edited(path, f"line {line}: {cell[:40]!r} under {name} is not a valid number")
         metrics[name] = RawMetric(value, unit)
-    name = cells.get("Kernel Name", "")
-    data = InMemoryLaunch(_device(cells, metrics), metrics, stored_disassembly=_NO_CODE)
-    return Launch(
-        number=number,
-        name=kernel_name(name),
-        workload=WORKLOADS.get(name, Workload.KERNEL),
-        grid=dim3(cells.get("Grid Size", "")),
-        block=dim3(cells.get("Block Size", "")),
-        data=data,
-        process=cells.get("Process Name"),
-        stream=whole(cells.get("Stream")),
-        context=whole(cells.get("Context")),
-    )
-
-
-def _device(cells: dict[str, str], metrics: dict[str, RawMetric]) -> Device:
-    device = device_from_metrics(metrics.get, index=whole(cells.get("Device")))
-    if device.compute_capability is None and cells.get("CC"):
-        return Device(device.name, cells["CC"], device.sm_count, device.index)
-    return device
+    return launch_of(number, _printed_launch(table.cells(row)), metrics, _NO_CODE)

@@ -1,13 +1,13 @@
-"""Turns the rows of ncu's details page into launches, and maps labels to metrics.
+"""What ncu printed as text: the details page, as launches.
+
+Text tables (`--page details` or `--page raw`): a launch begins with a line with its name and shape.
+Tables of three columns follow, each between lines of dashes; up to 2022 they have a fixed width and
+no header. With `--print-summary`, there are three columns of numbers. Other lines (ncu's log, the
+program's own output) are skipped. `csv_pages` reads the same page as CSV, and has its launches made
+here.
 
 The page names metrics by label, and some labels changed their meaning between versions. The
 catalog's `details` has those that did not; a row with any other label keeps its label as name.
-
-Reads the text tables that ncu prints on the terminal, with `--page details` or `--page raw`.
-
-A launch begins with a line with its name and shape. Tables of three columns follow, each between
-lines of dashes; up to 2022 they have a fixed width and no header. With `--print-summary`, there are
-three columns of numbers. Other lines (ncu's log, the program's own output) are skipped.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from keet.catalog import details_labels, metric_named, rule_texts, unit_of
 from keet.errors import DamagedReport, UnreadableFile
@@ -52,21 +51,17 @@ LONGEST_NUMBER = 40
 
 _GROUPING = re.compile(r"(?<=\d)[\u00a0\u202f'’ ](?=\d{3}(?!\d))")
 """Thousands separators that can't be decimal signs."""
-_POINT = re.compile(r"-?(?:\d+|\d{1,3}(?:,\d{3})+)\.\d{1,2}|-?\d{1,3}(?:,\d{3}){2,}", re.A)
-_COMMA = re.compile(r"-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}|-?\d{1,3}(?:\.\d{3}){2,}", re.A)
-_GROUPED_BY_COMMA = re.compile(r"-?\d{1,3},\d{3}", re.A)
-_GROUPED_BY_POINT = re.compile(r"-?\d{1,3}\.\d{3}", re.A)
+_CLEAR = re.compile(r"-?(?:\d+|\d{1,3}(?:,\d{3})+)\.\d{1,2}|-?\d{1,3}(?:,\d{3}){2,}", re.A)
+"""A number with a decimal point."""
+_LIKELY = re.compile(r"-?\d{1,3},\d{3}", re.A)
 _NUMBER = re.compile(r"[+-]?((\d{1,3}(,\d{3})+|\d+)(\.\d+)?|\.\d+)(e[+-]?\d+)?", re.I | re.A)
 _WITH_PARTS = re.compile(r"(\S+) \(.*\)")
 _LIKE_A_NUMBER = re.compile(r"[+-]?[\d.,]*\d[\d.,]*", re.A)
 _SWAPPED = str.maketrans(".,", ",.")
 
 
-class Notation(Enum):
-    """The decimal sign."""
-
-    POINT = "point"
-    COMMA = "comma"
+Notation = Literal[".", ","]
+"""The decimal sign."""
 
 
 def notation_of(texts: Iterable[str]) -> Notation | None:
@@ -77,18 +72,15 @@ def notation_of(texts: Iterable[str]) -> Notation | None:
     """
     clear: set[Notation] = set()
     likely: set[Notation] = set()
+    signs: tuple[Notation, ...] = (".", ",")
     for text in map(_plain, texts):
-        if len(text) > LONGEST_NUMBER:
-            continue
-        if _POINT.fullmatch(text):
-            clear.add(Notation.POINT)
-        elif _COMMA.fullmatch(text):
-            clear.add(Notation.COMMA)
-        elif _GROUPED_BY_COMMA.fullmatch(text):
-            likely.add(Notation.POINT)
-        elif _GROUPED_BY_POINT.fullmatch(text):
-            likely.add(Notation.COMMA)
-    notations = clear or likely or {Notation.POINT}
+        for sign in signs if len(text) <= LONGEST_NUMBER else ():
+            number = text if sign == "." else text.translate(_SWAPPED)
+            if _CLEAR.fullmatch(number):
+                clear.add(sign)
+            elif _LIKELY.fullmatch(number):
+                likely.add(sign)
+    notations = clear or likely or {"."}
     return notations.pop() if len(notations) == 1 else None
 
 
@@ -99,7 +91,7 @@ def _plain(text: str) -> str:
     return _GROUPING.sub("", with_parts[1] if with_parts else text)
 
 
-def printed_value(cell: str, notation: Notation = Notation.POINT) -> Value:
+def printed_value(cell: str, notation: Notation = ".") -> Value:
     """A cell as number, text or None: `1,234.50`, `CachePreferNone`, `n/a`."""
     text = _plain(cell)
     lower = text.lower()
@@ -107,7 +99,7 @@ def printed_value(cell: str, notation: Notation = Notation.POINT) -> Value:
         return None
     if lower in ("nan", "-nan", "inf", "-inf"):
         return float(lower.replace("-nan", "nan"))
-    number = text.translate(_SWAPPED) if notation is Notation.COMMA else text
+    number = text.translate(_SWAPPED) if notation == "," else text
     if len(number) > LONGEST_NUMBER or not _NUMBER.fullmatch(number):
         return cell
     plain = number.replace(",", "")
@@ -170,7 +162,7 @@ _LONGEST_NAME = 300
 _METRIC_NAME = re.compile(r"[A-Za-z][\w.:]*__[\w.]+", re.A)
 _LABEL_AND_NAME = re.compile(r".*[ (]([A-Za-z][\w.:]*__[\w.]+)\)?", re.A)
 _DIM3 = re.compile(r"\(?\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{1,10})\s*\)?", re.A)
-WORKLOADS = {"range": Workload.RANGE, "graph": Workload.GRAPH, "cmdlist": Workload.CMDLIST}
+_WORKLOADS = {"range": Workload.RANGE, "graph": Workload.GRAPH, "cmdlist": Workload.CMDLIST}
 _KINDS = {
     "OPT": RuleKind.OPTIMIZATION,
     "WRN": RuleKind.WARNING,
@@ -289,18 +281,23 @@ def _launch(
             name = _name_from_label(row, value, metrics)
             unnamed.add((row.section, row.label))
         metrics.setdefault(name, RawMetric(value, row.unit))
-    metrics = {**counts_in_rules(printed.rules), **metrics}
+    return launch_of(number, printed, {**counts_in_rules(printed.rules), **metrics}, _NO_CODE)
+
+
+def launch_of(
+    number: int, printed: PrintedLaunch, metrics: dict[str, RawMetric], no_code: Absent
+) -> Launch:
     return Launch(
         number=number,
-        name=kernel_name(printed.name),
-        workload=WORKLOADS.get(printed.name, Workload.KERNEL),
+        name=_kernel_name(printed.name),
+        workload=_WORKLOADS.get(printed.name, Workload.KERNEL),
         grid=printed.grid,
         block=printed.block,
         data=InMemoryLaunch(
             _device(printed, metrics),
             metrics,
             stored_rules=tuple(printed.rules),
-            stored_disassembly=_NO_CODE,
+            stored_disassembly=no_code,
         ),
         process=printed.process,
         stream=printed.stream,
@@ -308,7 +305,7 @@ def _launch(
     )
 
 
-def kernel_name(name: str) -> KernelName:
+def _kernel_name(name: str) -> KernelName:
     function = short_name(name).partition("<")[0]
     if not function.isidentifier():  # ncu prints some names of lambdas with unpaired brackets
         function = re.split(r"[<(]", name, maxsplit=1)[0].split("::")[-1].split(" ")[-1]
@@ -411,6 +408,7 @@ _SHAPE_FIRST = re.compile(_SHAPE.lstrip(), re.A)
 _LAUNCH_END = re.compile(
     r", (?:Context|Device) \w+(?:, (?:Stream|CC|Device|Invocations) [\w.]+(?:,\d{3})*)*\Z", re.A
 )
+Span = tuple[int, int]
 _LONGEST_END = 120
 """Characters after the shape of a launch."""
 _RULER = re.compile(r"-{2,}(?: -{2,}){2,}")
@@ -425,11 +423,6 @@ _CONTINUED = re.compile(r"\s{8,}(\S.*)")
 _ESTIMATE = re.compile(r"Est\. (Local )?Speedup: (\S+)%\s*(.*)")
 _OVERFLOWING = re.compile(r"(\S+)(?:\s+(\S+))?\s+(\S+)")
 _PAGE = re.compile(r"^[ \t]*(?:Section: \S|Metric Name +Metric Unit )|, Context \w+, Stream ", re.M)
-
-
-class _Column(NamedTuple):
-    start: int
-    end: int
 
 
 def has_printed_page(text: str) -> bool:
@@ -454,7 +447,7 @@ class _Reader:
         """Number of the line that was read last."""
         self._process: str | None = None
         self._section = ""
-        self._columns: list[_Column] | None = None
+        self._columns: list[Span] | None = None
         """Columns of the open table; None outside of tables."""
         self._awaits_header = False
         """The open table has neither a header nor a row yet."""
@@ -505,7 +498,7 @@ class _Reader:
             self._section = bounded_line(section[1])
         elif _RULER.fullmatch(text):
             if self.launches:
-                self._columns = [_Column(*dashes.span()) for dashes in re.finditer(r"-+", line)]
+                self._columns = [dashes.span() for dashes in re.finditer(r"-+", line)]
                 self._awaits_header = True
         elif (rule := _RULE.fullmatch(line)) is not None:
             self._rule = [rule[1], rule[2]]
@@ -516,7 +509,7 @@ class _Reader:
             self.launches.append(_printed_launch(launch, self._process))
         self._previous = text
 
-    def _in_table(self, line: str, number: int, columns: list[_Column]) -> bool:
+    def _in_table(self, line: str, number: int, columns: list[Span]) -> bool:
         """False for a line outside of the table: the table was cut, and something else begins."""
         text = line.strip()
         if _RULER.fullmatch(text):
@@ -537,7 +530,7 @@ class _Reader:
         self._add_row(line, number, columns)
         return True
 
-    def _add_row(self, line: str, number: int, columns: list[_Column]) -> None:
+    def _add_row(self, line: str, number: int, columns: list[Span]) -> None:
         cells = _table_cells(line, columns)
         if cells is None:
             self._unread.append(number)
@@ -591,11 +584,12 @@ def _printed_launch(match: re.Match[str], process: str | None) -> PrintedLaunch:
     )
 
 
-def _table_cells(line: str, columns: list[_Column]) -> tuple[str, str, str] | None:
+def _table_cells(line: str, columns: list[Span]) -> tuple[str, str, str] | None:
     """Label, unit and value (in a summary, the average); None for a line that does not fit the
     columns."""
-    gaps = (line[left.end : right.start] for left, right in pairwise(columns))
-    fits = len(line) <= columns[-1].end and not line[: columns[0].start].strip()
+    (first, _), (_, end) = columns[0], columns[-1]
+    gaps = (line[left:right] for (_, left), (right, _) in pairwise(columns))
+    fits = len(line) <= end and not line[:first].strip()
     if fits and not any(map(str.strip, gaps)):
         label, unit, *values = (line[start:end].strip() for start, end in columns)
         return (label, unit, values[-1]) if label and values[-1] else None

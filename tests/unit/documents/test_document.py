@@ -181,16 +181,13 @@ def test_fields_after_a_list_are_computed_after_it_was_written() -> None:
 WHOLE: list[tuple[str, Any]] = [("path", "a"), ("launches", []), ("total", 1.0)]
 
 
-@each_row(
-    ("given_fields", "problem"),
-    [
-        ([("path", "a"), ("total", 1.0)], "lacks its field 'launches'"),
-        ([("path", "a"), ("launches", [])], "lacks its field 'total'"),
-        ([("launches", []), ("path", "a")], "lacks its field 'path'"),
-        ([*WHOLE, ("more", 1)], "has no field 'more'"),
-        ([*WHOLE, ("path", "b")], "has no field 'path'"),
-    ],
-)
+@each_row("given_fields, problem", [
+    ([("path", "a"), ("total", 1.0)], "lacks its field 'launches'"),
+    ([("path", "a"), ("launches", [])], "lacks its field 'total'"),
+    ([("launches", []), ("path", "a")], "lacks its field 'path'"),
+    ([*WHOLE, ("more", 1)], "has no field 'more'"),
+    ([*WHOLE, ("path", "b")], "has no field 'path'"),
+])  # fmt: skip
 def test_fields_out_of_order_fail(given_fields: list[tuple[str, Any]], problem: str) -> None:
     with pytest.raises(TypeError, match=problem):
         list(json_pieces(Streamed(Report, given_fields)))

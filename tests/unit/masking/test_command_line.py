@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.masking import MARK, masked, masked_names, masked_words
+from keet.masking import MARK, command_line, masked, masked_names, masked_words
 from tests.long_texts import growth
 from tests.rows import each_row
 from tests.unit.masking.secret_lines import ORDINARY, SECRET, lines
@@ -49,6 +49,14 @@ def test_no_way_to_write_a_secret_shows_it() -> None:
     shown = [masked(LINE.format(way.format(name, "hunter2x"))) for name, way in WRITTEN]
     assert [line for line in shown if "hunter2x" in line] == []
     assert {(line[:9], line[-12:]) for line in shown} == {("ncu -o r ", " --size 4096")}
+
+
+def test_each_name_that_decides_is_looked_for() -> None:
+    """Also one that is secret only with a value that looks random, as the only hint of a text."""
+    names = product(sorted({*command_line._LISTS, *command_line._WEAK, "user"}), WAYS)
+    values = {"user": "bob:hunter2x", "login": "bob:hunter2x"}
+    written = [way.format(n, values.get(n, "a1B2c3D4e5F6g7H8i9")) for n, way in names]
+    assert [line for line in written if "[masked]" not in masked(LINE.format(line))] == []
 
 
 @given(st.sampled_from(WRITTEN), st.text(VALUE, min_size=3))

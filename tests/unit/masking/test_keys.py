@@ -35,58 +35,52 @@ def test_values_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert scrub("abcdefghijkl") == "[key]"
 
 
-@each_row(
-    ("text", "clean"),
-    [
-        ("key sk-proj-Ab12_cd34-ef56 end", "key [key] end"),
-        ("Incorrect API key provided: sk-abcd****wxyz.", "Incorrect API key provided: [key]"),
-        ("Incorrect API key provided: zz**99, see", "Incorrect API key provided: [key], see"),
-        ("Authorization: Bearer abc.def-123456", "Authorization: Bearer [key]"),
-        ('{"x-api-key": "abcdef123456"}', '{"x-api-key": "[key]"}'),
-        ("https://user:pass@host/v1", "https://[key]@host/v1"),
-        ("http://host/v1?api_key=abc&x=1", "http://host/v1?api_key=[key]&x=1"),
-        ("http://h/?x=1&sig=abc&token=def", "http://h/?x=1&sig=[key]&token=[key]"),
-        ("GET /v1/models?key=abc HTTP/1.1", "GET /v1/models?key=[key] HTTP/1.1"),
-        ("rk_test_4eC39HqLyjWDarjtT1zdp7dc", "[key]"),
-        ("pk-4eC39HqLyjWDarjtT1zdp7dc", "[key]"),
-        ("gsk_Abcdefgh12345678Ijklmnop", "[key]"),
-        ("hf_" + "aBcDeFgHiJ" * 3 + "aBcD", "[key]"),
-        ("sk_live_4eC39HqLyjWDarjtT1zdp7dc", "[key]"),
-        ("nvapi-Ab_cd-EFgh_1234-ijkl_5678", "[key]"),
-        ("lsv2_pt_0123456789abcdef0123456789abcdef_0123456789", "[key]"),
-        ("key gsk_****wxyz", "key [key]"),
-        ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic [key]"),
-        ("(b'authorization', b'Bearer abcdefgh')", "(b'authorization', b'Bearer [key]')"),
-        ("sent Bearer abcdefghij0123456789xyz", "sent Bearer [key]"),
-        ("AIzaSyA1234567890abcdefghijklmnopqrstu", "[key]"),
-        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2ln", "[key]"),
-    ],
-)
+@each_row("text, clean", [
+    ("key sk-proj-Ab12_cd34-ef56 end", "key [key] end"),
+    ("Incorrect API key provided: sk-abcd****wxyz.", "Incorrect API key provided: [key]"),
+    ("Incorrect API key provided: zz**99, see", "Incorrect API key provided: [key], see"),
+    ("Authorization: Bearer abc.def-123456", "Authorization: Bearer [key]"),
+    ('{"x-api-key": "abcdef123456"}', '{"x-api-key": "[key]"}'),
+    ("https://user:pass@host/v1", "https://[key]@host/v1"),
+    ("http://host/v1?api_key=abc&x=1", "http://host/v1?api_key=[key]&x=1"),
+    ("http://h/?x=1&sig=abc&token=def", "http://h/?x=1&sig=[key]&token=[key]"),
+    ("GET /v1/models?key=abc HTTP/1.1", "GET /v1/models?key=[key] HTTP/1.1"),
+    ("rk_test_4eC39HqLyjWDarjtT1zdp7dc", "[key]"),
+    ("pk-4eC39HqLyjWDarjtT1zdp7dc", "[key]"),
+    ("gsk_Abcdefgh12345678Ijklmnop", "[key]"),
+    ("hf_" + "aBcDeFgHiJ" * 3 + "aBcD", "[key]"),
+    ("sk_live_4eC39HqLyjWDarjtT1zdp7dc", "[key]"),
+    ("nvapi-Ab_cd-EFgh_1234-ijkl_5678", "[key]"),
+    ("lsv2_pt_0123456789abcdef0123456789abcdef_0123456789", "[key]"),
+    ("key gsk_****wxyz", "key [key]"),
+    ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic [key]"),
+    ("(b'authorization', b'Bearer abcdefgh')", "(b'authorization', b'Bearer [key]')"),
+    ("sent Bearer abcdefghij0123456789xyz", "sent Bearer [key]"),
+    ("AIzaSyA1234567890abcdefghijklmnopqrstu", "[key]"),
+    ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2ln", "[key]"),
+])  # fmt: skip
 def test_what_looks_like_a_key(text: str, clean: str) -> None:
     assert scrub(text) == clean
 
 
-@each_row(
-    "text",
-    [
-        "for (int i = 0; i < n; i += sk) a[i] = task-specific_thing_of_mine;",
-        "hf_transform_the_rows(int*, float)",
-        "the bearer of news; basic blocks",
-        "pk_reduce_kernel_for_all",
-        "a basic reduction; the bearer responsibilities",
-        "rk_integrate_stage_4 and fw_convolution_3x3",
-        "hf_attention_fwd_v2, r8_uniform_array_01, pk_convert_f16_to_f32",
-        "sk-row_offset",
-        "http://127.0.0.1:8000/v1 and e@mail",
-        "smsp__inst_executed.sum [inst] 14680064",
-        "tokens: 12,000; key: value",
-        "if (flag &&key==target) x = 1; if (a&key==b)",
-        "auto f = [&key=table[i]](int x) {}; y = ok ?token=3 : 4;",
-        "//if(a&key=b) /*c&token=d*/ x/y?key=1:2",
-        "rk_integrateStep4thOrderFixed<float>(float*)",
-        "pk_transposeTileShared32x33Kernel, fw_conv2dForwardImplicitGemm",
-    ],
-)
+@each_row("text", [
+    "for (int i = 0; i < n; i += sk) a[i] = task-specific_thing_of_mine;",
+    "hf_transform_the_rows(int*, float)",
+    "the bearer of news; basic blocks",
+    "pk_reduce_kernel_for_all",
+    "a basic reduction; the bearer responsibilities",
+    "rk_integrate_stage_4 and fw_convolution_3x3",
+    "hf_attention_fwd_v2, r8_uniform_array_01, pk_convert_f16_to_f32",
+    "sk-row_offset",
+    "http://127.0.0.1:8000/v1 and e@mail",
+    "smsp__inst_executed.sum [inst] 14680064",
+    "tokens: 12,000; key: value",
+    "if (flag &&key==target) x = 1; if (a&key==b)",
+    "auto f = [&key=table[i]](int x) {}; y = ok ?token=3 : 4;",
+    "//if(a&key=b) /*c&token=d*/ x/y?key=1:2",
+    "rk_integrateStep4thOrderFixed<float>(float*)",
+    "pk_transposeTileShared32x33Kernel, fw_conv2dForwardImplicitGemm",
+])  # fmt: skip
 def test_code_and_prose_are_kept(text: str) -> None:
     assert scrub(text) == text
 

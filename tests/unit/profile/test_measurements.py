@@ -86,14 +86,12 @@ def test_evidence_has_measurements_only(value: Value) -> None:
     assert (launch.reported("dram_bytes_read") is None) == (not isinstance(value, int | float))
 
 
-def _kept(value: float) -> float:
-    return value if value <= 2**53 else float(value)
-
-
 @given(any_value)
 def test_instances_that_are_not_measurements_are_left_out(value: Value) -> None:
     parts = Instances((1, value, 3.0), (16, 32, 48))
-    known = {16: 1, 32: _kept(value), 48: 3.0} if is_measurement(value) else {16: 1, 48: 3.0}
+    known = {16: 1, 48: 3.0}
+    if is_measurement(value):
+        known[32] = value if value <= 2**53 else float(value)
     assert parts.by_address() == known
     assert dict(parts.measured()) == known
     assert LaunchView(launch_with({}, parts)).by_address("inst_executed") == known
@@ -137,15 +135,11 @@ def test_of_several_names_one_with_a_measurement_is_preferred() -> None:
     assert launch_with({first: math.nan}).get("sm_frequency") is None
 
 
-def _evidence(value: float) -> Evidence:
-    return Evidence("x#0", "x", value, "", "x")
-
-
 @given(a_measurement, a_measurement)
 def test_shares_of_zero_are_unknown(part: float, whole: float) -> None:
     view = LaunchView(launch_with({}))
-    ratio = view.ratio("r", "r", _evidence(part), _evidence(whole))
-    percent = view.percent("p", "p", _evidence(part), _evidence(whole))
+    one, all_ = (Evidence("x#0", "x", value, "", "x") for value in (part, whole))
+    ratio, percent = view.ratio("r", "r", one, all_), view.percent("p", "p", one, all_)
     assert (ratio is None) == (percent is None) == (whole == 0)
     assert ratio is None or ratio.value == part / whole
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -16,12 +17,11 @@ from keet.prose.expressions import (
     alike,
     bare,
     constants_of,
-    divide,
     evaluate,
     has_influence,
-    multiply,
     parse,
     power,
+    product,
     value_of,
     value_text,
 )
@@ -30,6 +30,7 @@ from tests.rows import each_row
 from tests.unit.prose.prose_names import names
 
 LOOKUP = names().lookup
+quotient = partial(product, sign=-1)
 
 
 def value(text: str) -> str:
@@ -162,7 +163,7 @@ def test_it_is_printed_as_keet_prints_quantities(number: float, unit: str) -> No
 @given(numbers, units, numbers, units)
 def test_a_product_divided_by_a_factor_is_the_other(a: float, u: str, b: float, v: str) -> None:
     one, other = value_of(a, u), value_of(b, v)
-    back = divide(multiply(one, other), other)
+    back = quotient(product(one, other), other)
     assert math.isclose(back.number, one.number)
     assert back.dimensions == one.dimensions  # what is counted is lost: 3 sectors * 32 B are bytes
 
@@ -180,16 +181,16 @@ def test_only_like_units_are_added(a: float, u: str, b: float, v: str) -> None:
 
 @each_row(("value", "text"), [
     (value_of(82.04, "%"), "82.0%"),
-    (multiply(bare(2), value_of(30, "%")), "60.0%"),
-    (divide(value_of(30, "%"), value_of(60, "%")), "0.500"),
-    (multiply(value_of(50, "%"), value_of(4, "Mbyte")), "2 MB"),
-    (multiply(value_of(10, "sector"), value_of(32, "byte")), "320 B"),
-    (multiply(value_of(10, "sector"), value_of(4, "byte/sector")), "40 B"),
-    (divide(value_of(4, "byte/sector"), value_of(32, "byte")), "0.125"),
-    (divide(value_of(2, "Gbyte"), value_of(1, "s")), "2 GB/s"),
-    (divide(value_of(2e9, "cycle"), value_of(1, "s")), "2 GHz"),
-    (divide(value_of(1024, "byte"), value_of(256, "thread")), "4 B/thread"),
-    (divide(value_of(8, "sector"), value_of(2, "request")), "4 sector/request"),
+    (product(bare(2), value_of(30, "%")), "60.0%"),
+    (quotient(value_of(30, "%"), value_of(60, "%")), "0.500"),
+    (product(value_of(50, "%"), value_of(4, "Mbyte")), "2 MB"),
+    (product(value_of(10, "sector"), value_of(32, "byte")), "320 B"),
+    (product(value_of(10, "sector"), value_of(4, "byte/sector")), "40 B"),
+    (quotient(value_of(4, "byte/sector"), value_of(32, "byte")), "0.125"),
+    (quotient(value_of(2, "Gbyte"), value_of(1, "s")), "2 GB/s"),
+    (quotient(value_of(2e9, "cycle"), value_of(1, "s")), "2 GHz"),
+    (quotient(value_of(1024, "byte"), value_of(256, "thread")), "4 B/thread"),
+    (quotient(value_of(8, "sector"), value_of(2, "request")), "4 sector/request"),
     (value_of(8, "bit"), "1 B"),
     (add(bare(1), value_of(89.2, "%"), -1), "10.8%"),
     (add(value_of(4.5, "%"), bare(1)), "5.5%"),

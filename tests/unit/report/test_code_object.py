@@ -76,13 +76,12 @@ def test_addresses_with_damaged_or_no_code_form_one_function(cubin: bytes | None
     assert functions_of([], []) == ()
 
 
-def some_of_the_corpus() -> list[Path]:
-    names = ("victor-lvsy", "NCAR", "lk-spec", "eschnett", "Swagatam1812")
-    return [path for name in names for path in sorted(CORPUS.glob(f"{name}*"))]
+SOME = ("victor-lvsy", "NCAR", "lk-spec", "eschnett", "Swagatam1812")
+SOME_OF_THE_CORPUS = [path for name in SOME for path in sorted(CORPUS.glob(f"{name}*"))]
 
 
 @needs_corpus
-@each_row("path", some_of_the_corpus(), ids=lambda path: path.name[:20], may_be_empty=True)
+@each_row("path", SOME_OF_THE_CORPUS, ids=lambda path: path.name[:20], may_be_empty=True)
 @pytest.mark.slow
 def test_functions_contain_all_instructions(path: Path) -> None:
     for launch in read_profile(path).launches[:3]:

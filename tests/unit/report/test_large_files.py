@@ -32,10 +32,7 @@ from tests.giant_reports import write_giant
 from tests.kept_reports import unpacked
 from tests.many_launches import DURATION
 from tests.rows import each_row
-
-needs_reader = pytest.mark.skipif(
-    nvidia_reader.installed_version() is None, reason="no ncu-report here"
-)
+from tests.unit.report.test_disassembler import needs_reader
 
 
 def let_all_be_large(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,6 +60,24 @@ def test_ids_that_are_not_addresses_are_decoded() -> None:
     assert list(found.pairs()) == [pair for _, pair in parts]  # type: ignore[attr-defined]
     found = instances(part(whole(ADDRESS), whole(1)), field(2, whole(2)))
     assert (found.values, found.ids) == ((1, 2), None)  # type: ignore[attr-defined]
+    long = [f"HMMA.16816.F32.{number}" for number in range(10, 30)]
+    found = instances(*(part(field(1, each.encode()), whole(1)) for each in long))
+    assert found.ids == tuple(long)  # type: ignore[attr-defined]
+
+
+@each_row("first, other, read", [
+    (1 << 55, fixed(3, 3.0), 3),
+    (1 << 14, whole(5) + whole(7), 7),  # of two numbers the last counts
+    (1 << 62, field(1, b"FFMA.FTZ"), "FFMA.FTZ"),
+])  # fmt: skip
+def test_ids_of_one_length_and_several_forms_are_decoded(
+    first: int, other: bytes, read: object
+) -> None:
+    ids = [first + number for number in range(20)]
+    for raw in (whole(first + 20), other):
+        assert len(raw) == len(whole(first))
+        found = instances(*(part(whole(each), whole(1)) for each in ids), part(raw, whole(1)))
+        assert found.ids == (*ids, first + 20 if raw != other else read)  # type: ignore[attr-defined]
 
 
 def name(at: int, *rest: bytes) -> bytes:

@@ -21,6 +21,7 @@ from keet.report.disassembly import nvidia_reader
 from keet.report.disassembly.nvidia_reader import _CHILD, ReaderProcess
 from tests.conftest import REPORTS
 from tests.rows import each_row
+from tests.unit.report.test_disassembler import needs_reader
 
 SLOW = "import time; time.sleep(3600)"
 AN_HOUR = 3600.0
@@ -264,17 +265,6 @@ def test_every_failure_of_the_child_gives_a_reason(code: str, says: str, child) 
     assert answer.remedy
 
 
-@pytest.mark.slow
-def test_a_child_that_never_answers_times_out(
-    child, monkeypatch: pytest.MonkeyPatch, wording
-) -> None:
-    monkeypatch.setattr(nvidia_reader, "SECONDS", 1.0)
-    child("import time; time.sleep(600)")
-    answer = nvidia_reader.Disassembly(DATA, {0: [1]}).texts()[0]
-    assert isinstance(answer, Absent)
-    wording(answer.reason)
-
-
 def test_code_of_an_unsupported_gpu_is_absent() -> None:
     assert nvidia_reader.known_code({1: "???", 2: "NOP"}) == {2: "NOP"}
     answer = nvidia_reader.known_code({1: "???", 2: "???"})
@@ -294,7 +284,7 @@ def test_the_memory_of_the_child_is_limited(child) -> None:
     assert "MemoryError" in answer.reason
 
 
-@pytest.mark.skipif(nvidia_reader.installed_version() is None, reason="no ncu-report here")
+@needs_reader
 @pytest.mark.slow
 def test_several_launches_are_fetched_with_one_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

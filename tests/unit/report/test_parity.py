@@ -11,13 +11,11 @@ import pytest
 
 from keet.profile import Launch
 from keet.report import read_profile
-from keet.report.disassembly import nvidia_reader
 from keet.report.ncu_rep.report_file import device_from_metrics
 from tests.conftest import CORPUS, REPORTS, needs_corpus
+from tests.unit.report.test_disassembler import needs_reader
 
-pytestmark = pytest.mark.skipif(
-    nvidia_reader.installed_version() is None, reason="no ncu-report here"
-)
+pytestmark = needs_reader
 
 OWN = sorted(REPORTS.glob("*.ncu-rep*"))
 FEW = [OWN[0], OWN[len(OWN) // 2]]

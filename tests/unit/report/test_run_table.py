@@ -26,18 +26,15 @@ def rows(text: str) -> list[tuple[object, ...]]:
     return [(k.name, k.launches, k.total_ns) for k in read_run_csv(text, HERE).kernels]
 
 
-@each_row(
-    "text",
-    [
-        "kernel,launches,total_ms\ngemm,3,1.5\n",
-        "# made by hand\nName, Instances, Total Time (ns)\ngemm, 3, 1500000\n",
-        "kernel;count;total_us\ngemm;3;1,500.0\n",
-        "kernel\tcalls\ttotal\ngemm\t3\t0.0015 s\n",
-        "kernel,launches,total_us\ngemm,1,500\ngemm,2,1000\n",
-        '"Time (%)","Total Time (ns)","Instances","Avg (ns)","Med (ns)","Min (ns)","Max (ns)","Name"\n'
-        '100.0,"1,500,000",3,500000.0,500000.0,400000,600000,"gemm"\n',
-    ],
-)
+@each_row("text", [
+    "kernel,launches,total_ms\ngemm,3,1.5\n",
+    "# made by hand\nName, Instances, Total Time (ns)\ngemm, 3, 1500000\n",
+    "kernel;count;total_us\ngemm;3;1,500.0\n",
+    "kernel\tcalls\ttotal\ngemm\t3\t0.0015 s\n",
+    "kernel,launches,total_us\ngemm,1,500\ngemm,2,1000\n",
+    '"Time (%)","Total Time (ns)","Instances","Avg (ns)","Med (ns)","Min (ns)","Max (ns)","Name"\n'
+    '100.0,"1,500,000",3,500000.0,500000.0,400000,600000,"gemm"\n',
+])  # fmt: skip
 def test_csv_tables_are_read(text: str) -> None:
     assert rows(text) == [("gemm", 3, 1_500_000.0)]
 
@@ -115,7 +112,9 @@ def test_a_written_table_is_read_back(found: list[Record]) -> None:
 
 LAUNCHES = {"kernel": [0], "start_ns": [0], "ns": [1]}
 KERNEL = {"name": "a", "full": "a", "launches": 3, "total_ns": 15.0, "busy_ns": 15.0}
-NO_SHAPE = {"grid": None, "block": None, "times": [[5, 10**12]]}
+SHAPE = {"grid": None, "block": None}
+INVALID = "a: its launch count or times are invalid"
+TIMES = ("total_ns", "busy_ns", "overlapped_ns", "shortest_ns", "median_ns", "longest_ns")
 
 
 @each_row("change, says", [
@@ -126,7 +125,9 @@ NO_SHAPE = {"grid": None, "block": None, "times": [[5, 10**12]]}
     ({"launches": LAUNCHES | {"kernel": [9]}}, "refers to no kernel"),
     ({"launches": LAUNCHES}, "do not add up"),
     ({"recorder": "a clock"}, "recorder"),
-    ({"launches": {}, "kernels": [KERNEL | NO_SHAPE]}, "do not match its launch count"),
+    ({"launches": {}, "kernels": [KERNEL | SHAPE | {"times": [[5, 10**12]]}]}, "do not match its launch count"),
+    *(({"launches": {}, "kernels": [KERNEL | SHAPE | {time: -1.0}]}, INVALID) for time in TIMES),
+    (b'{"keet_run": 1, "notes": ["\\ud800"]}', "a text that is not Unicode"),
     *((content, "") for content in (b"", b"{", b"[]", b"\xff\xfe", b"{}", b"PNG")),
 ])  # fmt: skip
 def test_a_damaged_table_is_refused(
