@@ -19,7 +19,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from keet.analysis.capture.coverage import report_document
-from keet.catalog import metric_named, metric_with_id
+from keet.catalog import metric_named, metrics
 from keet.documents.document import live
 from keet.documents.verify import RelationSummary, VerifyDocument, VerifySummary
 from keet.evidence import Sentence, constant
@@ -36,6 +36,7 @@ from keet.verification.claims import (
 from keet.verification.launch_values import ComputedValues, LaunchValues, forecast_values
 from keet.verification.metric_names import (
     NCU_NAME,
+    ROOFLINE,
     STALL_SHARE,
     TIME_SHARE,
     Term,
@@ -384,9 +385,10 @@ def _fits_one(
 
 def _label(term: Term) -> str:
     first = term.metric_ids[0]
-    if first.startswith((STALL_SHARE, NCU_NAME)) or first == TIME_SHARE:
-        return first.split(":")[-1].replace("_", " ")
-    return metric_with_id(first).label
+    if spec := metrics().get(first):
+        return spec.label
+    name = first.split(":")[-1].replace("_", " ")
+    return f"{name} roofline" if first.startswith(ROOFLINE) else name
 
 
 _REACH = 100

@@ -173,6 +173,12 @@ def test_which_launch_is_meant(tour: Profile, profile_of, wording) -> None:
     assert "value of launch 1" in check.reason
 
 
+@each_row("text", ["It moves 5 GB of DRAM traffic.", "Shared memory throughput is 40 %."])
+def test_what_keet_computes_may_be_missing(text: str, profile_of) -> None:
+    """The names have no row in the catalog."""
+    assert verdicts(text, profile_of("graph.ncu-repz")) == ["not_found"]
+
+
 def test_prose_written_without_keet() -> None:
     """Written before the code was tried on it; what was wrong then is held here."""
     profile = of_sample("panel_product")
