@@ -232,24 +232,20 @@ def _not_gated(difference: Difference) -> Iterator[str]:
             "the whole run was not gated because its time is not known; only the captured launches "
             "were"
         )
-    unlike = [pair for pair in difference.pairs if _incomparable(pair)]
-    resized = [pair.kernel for pair in unlike if not pair.timing.undecided]
-    if resized:
-        yield f"not gated because a launch may do other work than before: {', '.join(resized[:5])}"
-    mixed = [pair.kernel for pair in unlike if _is_mixed(pair.caveats)]
-    if mixed:
-        names = ", ".join(mixed[:5])
-        yield f"not gated because the run table does not distinguish launches: {names}"
-    undecided = [pair for pair in unlike if pair.timing.undecided]
-    overlapping = [pair.kernel for pair in undecided if not _is_mixed(pair.caveats)]
-    if overlapping:
-        names = ", ".join(overlapping[:5])
-        yield f"not gated because kernels ran, or may have run, at the same time: {names}"
-    unknown = [
-        p.kernel for p in difference.pairs if p.verdict.basis == "run" and p.timing.unmeasured
-    ]
-    if unknown:
-        yield f"not gated because the time in the run is not known: {', '.join(unknown[:5])}"
+    pairs = difference.pairs
+    unlike = [pair for pair in pairs if _incomparable(pair)]
+    mixed = [pair for pair in unlike if _is_mixed(pair.caveats)]
+    overlapping = [p for p in unlike if p.timing.undecided and not _is_mixed(p.caveats)]
+    unknown = [pair for pair in pairs if pair.verdict.basis == "run" and pair.timing.unmeasured]
+    for why, left_out in (
+        ("a launch may do other work than before", [p for p in unlike if not p.timing.undecided]),
+        ("the run table does not distinguish launches", mixed),
+        ("kernels ran, or may have run, at the same time", overlapping),
+        ("the time in the run is not known", unknown),
+    ):
+        if left_out:
+            names = ", ".join(pair.kernel for pair in left_out[:5])
+            yield f"not gated because {why}: {names}"
 
 
 def undecided_total(difference: Difference) -> str | None:
@@ -310,13 +306,9 @@ def _gate_metric(difference: Difference, metric: GatedMetric, percent: float) ->
 
 def _values(runs: Sequence[SideCapture], group: KernelGroup, name: str) -> list[Quantity]:
     """Value of the typical launch in each capture that has the kernel."""
-    quantities = []
-    for run in runs:
-        same = run.groups.get(group.key)
-        value = _value(same.typical, name) if same else None
-        if value is not None:
-            quantities.append(value)
-    return quantities
+    groups = (run.groups.get(group.key) for run in runs)
+    values = (_value(same.typical, name) for same in groups if same)
+    return [value for value in values if value is not None]
 
 
 def _value(launch: Launch, name: str) -> Quantity | None:

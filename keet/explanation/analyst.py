@@ -205,13 +205,11 @@ class LazyExplanations(Sequence[LaunchExplanation]):
 
 def with_first(explanation: Explanation, top: int) -> Explanation:
     """The explanation with at most `top` findings per launch."""
-    told = tuple(_with_first(launch, top) for launch in explanation.launches)
+    told = tuple(
+        replace(each, findings=each.findings[:top], unlisted=each.findings[top:] + each.unlisted)
+        for each in explanation.launches
+    )
     return explanation._replace(launches=told)
-
-
-def _with_first(each: LaunchExplanation, top: int) -> LaunchExplanation:
-    kept, unlisted = each.findings[:top], each.findings[top:]
-    return replace(each, findings=kept, unlisted=(*unlisted, *each.unlisted))
 
 
 def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
@@ -242,7 +240,7 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
         account=diagnosis.account,
         healthy=tuple(_healthy(view, {finding.id for finding in findings[:top]})),
         skipped=(
-            *_debug(view),
+            *([DEBUG_CODE] if is_debug_build(view) else []),
             *_partial(view),
             *_without_code(view),
             *(_skipped(g, coverage, view) for g in coverage.gaps if g.is_lacked_by(launch.id)),
@@ -320,10 +318,6 @@ def _also_small(launch: Launch, good: SmallShare) -> bool:
         sum(launch.number(name) or 0.0 for name in names) for names in (good.covers, good.misses)
     )
     return missed <= covered
-
-
-def _debug(view: LaunchView) -> list[Skipped]:
-    return [DEBUG_CODE] if is_debug_build(view) else []
 
 
 def _partial(view: LaunchView) -> list[Skipped]:

@@ -102,9 +102,12 @@ def in_run_of(view: LaunchView, position: Position, shapes: RunShapes) -> Launch
     count, shape_text, of_shape = _own_shape(view, position, shapes, whole)
     alike, warning, of_others = _alike(view, position, launches, busy, plain)
     about, why = ("about ", _NOT_TOLD_APART) if position.assumed else ("", "")
+    is_short = is_shorter(view.launch, position, plain)
     text = Sentence(
         "{shorter}represents {about}{launches}, {about}{share:share} of {whole}{why}{shape}",
-        shorter=_shorter(view.launch, position, plain),
+        # ncu reports a longer duration of short launches, which `replay_gap` accepts: without the
+        # one in the run, the printed times would seem to contradict each other.
+        shorter=Sentence("{plain} in the run; ", plain=plain) if plain and is_short else "",
         about=about,
         launches=launches_text(launches),
         share=of_whole,
@@ -126,14 +129,6 @@ def in_run_of(view: LaunchView, position: Position, shapes: RunShapes) -> Launch
         text=text,
         plain=plain,
     )
-
-
-def _shorter(launch: Launch, position: Position, plain: Evidence | None) -> Sentence:
-    """The duration in the run, for short launches: ncu reports a longer one, which `replay_gap`
-    accepts. Without this text, the printed times would seem to contradict each other."""
-    if plain is None or not is_shorter(launch, position, plain):
-        return Sentence()
-    return Sentence("{plain} in the run; ", plain=plain)
 
 
 def is_shorter(launch: Launch, position: Position, plain: Evidence | None) -> bool:

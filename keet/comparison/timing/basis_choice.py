@@ -1,6 +1,5 @@
-"""Chooses what the times cover (whole runs, the reports, one launch), with the caveats of that.
-
-Caveats of times of whole runs: tables that do not fit, replays that differ, overlapping kernels.
+"""Chooses what the times cover (whole runs, the reports, one launch), with the caveats of that: run
+tables that do not fit, replays that differ, overlapping kernels.
 
 While n kernels run at once, each is counted with 1/n of the GPU's busy time. So the share of a
 kernel changes when another one starts or stops to overlap it, although its launches take as long as
@@ -97,18 +96,15 @@ def _recorders(runs: RunWeighting) -> Iterator[Caveat]:
 def _durations(runs: RunWeighting) -> Iterator[Caveat]:
     words = [word for which, word in enumerate(SIDES) if not runs.overlap_known(which)]
     if words:
+        names, tables = " and ".join(map(str.upper, words)), "run tables do"
+        if len(words) == 1:
+            tables = "run table does"
         text = (
-            f"the {_run_tables(words)} not record which kernels ran at the same time, so launch "
+            f"the {names} {tables} not record which kernels ran at the same time, so launch "
             "durations are summed on both sides; where kernels overlap, this sum exceeds the GPU "
             "time"
         )
         yield note("durations", text)
-
-
-def _run_tables(words: Sequence[str]) -> str:
-    """`BEFORE run table does`, `BEFORE and AFTER run tables do`."""
-    names = " and ".join(word.upper() for word in words)
-    return f"{names} run tables do" if len(words) > 1 else f"{names} run table does"
 
 
 def _migrations(runs: RunWeighting) -> Iterator[Caveat]:
@@ -382,12 +378,8 @@ def choose_weighting(
 def _of_runs(before: Side, after: Side) -> bool:
     """Not for two launches of one report, which are in the same run."""
     counts_given = before.times is not None or after.times is not None
-    return (
-        before.has_tables
-        and after.has_tables
-        and not counts_given
-        and not _within_report(before, after)
-    )
+    has_tables = before.has_tables and after.has_tables
+    return has_tables and not counts_given and not _within_report(before, after)
 
 
 def _within_report(before: Side, after: Side) -> bool:
