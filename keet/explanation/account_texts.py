@@ -322,25 +322,16 @@ def bytes_moved(view: LaunchView) -> Note | None:
     streaming = view.streaming
     if streaming is None or streaming.verdict == "unknown" or not streaming.times:
         return None
-    read = view.get("dram_bytes_read")
-    delivered = view.ledger.derived(
-        "dram_bytes_for_loads",
+    derived, read = view.ledger.derived, view.get("dram_bytes_read")
+    amount, label = (
         Quantity(streaming.dram_bytes or 0, "byte"),
         "bytes that DRAM delivers for loads",
-        *([read] if read else []),
     )
-    needed = view.ledger.derived(
-        "dram_bytes_needed",
-        Quantity(streaming.distinct_bytes or 0, "byte"),
-        "bytes that the loads touch",
-    )
-    times = view.ledger.derived(
-        "dram_reads_per_needed_byte",
-        streaming.times,
-        "DRAM reads of each byte that the loads touch",
-        delivered,
-        needed,
-    )
+    delivered = derived("dram_bytes_for_loads", amount, label, *([read] if read else []))
+    amount = Quantity(streaming.distinct_bytes or 0, "byte")
+    needed = derived("dram_bytes_needed", amount, "bytes that the loads touch")
+    label = "DRAM reads of each byte that the loads touch"
+    times = derived("dram_reads_per_needed_byte", streaming.times, label, delivered, needed)
     hedge = "about" if streaming.basis == "estimate" else "at most"
     often = "once" if streaming.verdict == "once" else Sentence("{times:.1f} times", times=times)
     text = Sentence(

@@ -514,15 +514,7 @@ def cited_numbers(
     cited = {}
     every = [(n, each) for n, told in enumerate(explanations) for each in told.launches]
     for entry in evidence:
-        entry_place = next(
-            ((n, each.launch) for n, each in every if entry in each.view.ledger), None
-        )
-        report, launch = entry_place or (None, None)
-        cited[entry.id] = CitedNumber(
-            **number_fields(entry),
-            report=report,
-            launch=launch.id if launch else None,
-            kernel=launch.kernel if launch else None,
-            number=entry,
-        )
+        owners = ((n, each.id, each.kernel) for n, each in every if entry in each.view.ledger)
+        owner = dict(zip(("report", "launch", "kernel"), next(owners, (None, None, None))))
+        cited[entry.id] = CitedNumber(**number_fields(entry), **owner, number=entry)
     return cited

@@ -1,12 +1,10 @@
-"""Values that keet computes from a report, with the words that name them in a text.
+"""Numbers that are no metrics of the report: values that keet computes, with the words that name
+them in a text; and multiples, changes and shares of other numbers.
 
-A text that quotes keet (a finding's share of the sectors, a forecast, a row of `keet hotspots`)
-contains numbers that are not metrics of the report. `ValueIndex` finds them by their words.
-
-Numbers that depend on others: multiples, changes, shares, and the cause of a wrong number.
-
-Multiples and differences are of two launches or two metrics: `5x slower than`. A contradicted
-number is explained by the right value, and by where the wrong one may come from.
+A text that quotes keet contains a finding's share of the sectors, a forecast, a row of `keet
+hotspots`: `ValueIndex` finds them by their words. Multiples and differences are of two launches or
+two metrics: `5x slower than`. A contradicted number is explained by the right value, and by where
+the wrong one may come from.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Checks the numbers of any text against a report: `verify_text`.
+"""Checks the numbers of any text: `verify_text` against launches, `verify_against` (`keet verify`)
+against one report, or against two and what `keet diff` prints of them.
 
 Confirmed: the metric that the clause names has this value in the launch that it is about.
 Contradicted: it has another value. Not found: the text does not say what the number is, or the
 report does not have it.
-
-`keet verify`: a text against one report, or against two and what `keet diff` prints of them.
 """
 
 from __future__ import annotations
@@ -81,6 +80,7 @@ from keet.verification.sentences import (
 from keet.verification.subjects import LaunchLookup, find_places, places_within, wordlike_files
 from keet.verification.topics import CurrentTopic, ScopeTracker
 from keet.verification.verdicts import (
+    VERDICTS,
     CheckedNumber,
     CheckedSentence,
     agrees_with_report,
@@ -487,14 +487,8 @@ def verify_against(  # noqa: PLR0913
         text=name,
         summary=VerifySummary(
             numbers=len(checks),
-            confirmed=counts["confirmed"],
-            contradicted=counts["contradicted"],
-            not_found=counts["not_found"],
-            relations=RelationSummary(
-                confirmed=related["confirmed"],
-                contradicted=related["contradicted"],
-                not_found=related["not_found"],
-            ),
+            **{verdict: counts[verdict] for verdict in VERDICTS},
+            relations=RelationSummary(**{verdict: related[verdict] for verdict in VERDICTS}),
         ),
         checks=checks,
         relations=relations,

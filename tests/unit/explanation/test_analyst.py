@@ -57,15 +57,12 @@ SECTORS = {
 }
 
 
-@each_row(
-    ("metrics", "praised"),
-    [
-        (LOADS | {"bank_conflicts_store": 0}, ["shared_bank_conflict"]),
-        (LOADS | {"bank_conflicts_store": 50}, []),
-        (SECTORS | {"global_reduction_sectors": 10}, ["uncoalesced_global"]),
-        (SECTORS | {"global_reduction_sectors": 500}, []),
-    ],
-)
+@each_row(("metrics", "praised"), [
+    (LOADS | {"bank_conflicts_store": 0}, ["shared_bank_conflict"]),
+    (LOADS | {"bank_conflicts_store": 50}, []),
+    (SECTORS | {"global_reduction_sectors": 10}, ["uncoalesced_global"]),
+    (SECTORS | {"global_reduction_sectors": 500}, []),
+])  # fmt: skip
 def test_what_is_praised(metrics: dict[str, float], praised: list[str]) -> None:
     """Shared memory if loads and stores are clean, coalescing unless reductions dominate."""
     view = LaunchView(made_up({"dram": 20.0}, None, None, **metrics))

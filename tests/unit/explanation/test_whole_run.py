@@ -235,13 +235,10 @@ def test_rows_add_up_to_the_run(busy: list[float], most: int) -> None:
     assert single == sorted(single, reverse=True)
 
 
-@each_row(
-    ("value", "text"),
-    [
-        (0, "0%"), (0.01, "<0.1%"), (0.06, "0.1%"), (0.94, "0.9%"), (9.9, "9.9%"), (9.96, "10%"),
-        (71.2, "71%"), (99.4, "99%"), (99.7, "99.7%"), (99.96, "100%"), (100, "100%"),
-    ],
-)  # fmt: skip
+@each_row(("value", "text"), [
+    (0, "0%"), (0.01, "<0.1%"), (0.06, "0.1%"), (0.94, "0.9%"), (9.9, "9.9%"), (9.96, "10%"),
+    (71.2, "71%"), (99.4, "99%"), (99.7, "99.7%"), (99.96, "100%"), (100, "100%"),
+])  # fmt: skip
 def test_share_formats(value: float, text: str) -> None:
     assert time_share_text(value) == f"{constant(value, '%', 'share'):share}" == text
 

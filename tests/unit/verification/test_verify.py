@@ -285,17 +285,14 @@ def test_synonyms_name_existing_metrics_and_are_unique() -> None:
         assert set(synonym.metrics) <= {*metrics(), *computed}
 
 
-@each_row(
-    ("text", "names"),
-    [
-        ("the L1 and L2 hit rates", ["L1", "L2 hit rates"]),
-        ("Compute (SM) Throughput", ["Compute (SM) Throughput"]),
-        ("long-scoreboard stalls and barrier stalls", ["long-scoreboard stalls", "barrier stalls"]),
-        ("the L3 hit rate", []),
-        ("requests to L2 go far", []),
-        ("L2's throughput", ["L2's throughput"]),
-        ("dram_throughput_pct", ["dram_throughput_pct"]),
-    ],
-)
+@each_row(("text", "names"), [
+    ("the L1 and L2 hit rates", ["L1", "L2 hit rates"]),
+    ("Compute (SM) Throughput", ["Compute (SM) Throughput"]),
+    ("long-scoreboard stalls and barrier stalls", ["long-scoreboard stalls", "barrier stalls"]),
+    ("the L3 hit rate", []),
+    ("requests to L2 go far", []),
+    ("L2's throughput", ["L2's throughput"]),
+    ("dram_throughput_pct", ["dram_throughput_pct"]),
+])  # fmt: skip
 def test_terms(text: str, names: list[str]) -> None:
     assert [text[term.start : term.end] for term in find_terms(text)] == names
