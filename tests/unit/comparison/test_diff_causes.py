@@ -6,16 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from compared import (
-    Kernel,
-    changed,
-    difference,
-    made,
-    report,
-    sample,
-    sample_difference,
-    without,
-)
+from compared import Kernel, changed, difference, made, report, sample, sample_difference, without
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -233,9 +233,7 @@ def test_the_gate_judges_the_run() -> None:
 
 _NAMES = ("alpha", "beta", "gamma", "delta")
 _SPENT = st.dictionaries(
-    st.sampled_from(_NAMES),
-    st.tuples(st.integers(1, 1000), st.floats(1e4, 1e9)),
-    min_size=1,
+    st.sampled_from(_NAMES), st.tuples(st.integers(1, 1000), st.floats(1e4, 1e9)), min_size=1
 )
 
 

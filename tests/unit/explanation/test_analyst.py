@@ -69,9 +69,7 @@ def test_what_is_praised(metrics: dict[str, float], praised: list[str]) -> None:
     assert [note.id for note in _healthy(view, set())] == praised
 
 
-def test_findings_beyond_top_are_not_listed(
-    profile_of: Callable[[str], Profile],
-) -> None:
+def test_findings_beyond_top_are_not_listed(profile_of: Callable[[str], Profile]) -> None:
     profile = profile_of("zoo.ncu-repz")
     every, first = (explain(profile, profile.launches[4:5], top, sass=False) for top in (5, 1))
     assert len(every.launches[0].findings) > 1

@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 
 from keet.analysis.ledger import Ledger
-from keet.catalog.loading import (
-    CASE_SUMMARIES,
-    PRECEDENTS,
-    Precedents,
-    case_summaries,
-    precedents,
-)
+from keet.catalog.loading import CASE_SUMMARIES, PRECEDENTS, Precedents, case_summaries, precedents
 from keet.diagnosis import finding as finding_module
 from keet.documents.finding import CaseDocument, CaseStepDocument
 from keet.evidence import Evidence, constant
@@ -30,13 +24,7 @@ from kernels_samples.casebook.short_files import precedents_text as file_text
 from kernels_samples.casebook.short_files import summaries_text, telling_lines
 from tests.conftest import needs_corpus
 from tests.rows import each_row
-from tests.unit.analysis.real_launches import (
-    CASES,
-    SAMPLES,
-    launch_of,
-    profile_of,
-    public_profile,
-)
+from tests.unit.analysis.real_launches import CASES, SAMPLES, launch_of, profile_of, public_profile
 from tests.unit.explanation.made_finding import finding
 
 

@@ -12,14 +12,7 @@ from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.finding import Finding
 from keet.explanation.finding_notes import why_only_possible
 from keet.explanation.ncu_rules import judge_rule, precedes_findings, second_opinion
-from keet.profile import (
-    Device,
-    KernelName,
-    Launch,
-    SpeedupEstimate,
-    SpeedupScope,
-    Workload,
-)
+from keet.profile import Device, KernelName, Launch, SpeedupEstimate, SpeedupScope, Workload
 from keet.report.printed.details_page import rule_result
 from keet.report.snapshot import InMemoryLaunch
 from tests.conftest import REPORTS, needs_corpus

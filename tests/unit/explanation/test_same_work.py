@@ -124,10 +124,7 @@ def test_kernels_that_store_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_corpus
-@each_row(
-    ("name", "fastest_first"),
-    [("hzchen", (1, 0, 2)), ("AveryClapp", (3, 2, 1, 0))],
-)
+@each_row(("name", "fastest_first"), [("hzchen", (1, 0, 2)), ("AveryClapp", (3, 2, 1, 0))])
 def test_savings_of_versions_of_the_same_work_are_not_added_up(
     name: str, fastest_first: tuple[int, ...]
 ) -> None:

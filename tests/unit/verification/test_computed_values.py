@@ -12,12 +12,7 @@ from keet.profile import Profile
 from keet.report import read_profile
 from keet.units import Quantity
 from keet.verification.launch_values import ComputedValues, _places
-from keet.verification.named_values import (
-    ComputedValue,
-    SentenceWords,
-    WordsAround,
-    content_words,
-)
+from keet.verification.named_values import ComputedValue, SentenceWords, WordsAround, content_words
 from keet.verification.numbers import find_numbers
 from keet.verification.sentences import without_asides, without_quotes
 from keet.verification.subjects import find_places

@@ -34,8 +34,7 @@ def test_calls_grow_with_the_length(unit: str, flip: Profile) -> None:
 
 
 @each_row(
-    "text",
-    ["a.cu:" + "9" * 5000, "line " + "9" * 5000, "1x" + "9" * 5000, "#" + "9" * 5000 + " a"],
+    "text", ["a.cu:" + "9" * 5000, "line " + "9" * 5000, "1x" + "9" * 5000, "#" + "9" * 5000 + " a"]
 )
 def test_numbers_beyond_any_size_are_no_error(text: str, flip: Profile) -> None:
     """Python refuses to make an int of so many digits."""
