@@ -123,19 +123,15 @@ def parse_metric(text: str) -> GatedMetric:
         if text.endswith(f":{better}"):
             return GatedMetric(text.removesuffix(f":{better}"), better)
     known = metrics().get(text) or metric_named(text)
-    guess = _direction(known.id if known else text, known.unit if known else unit_of(text))
-    if guess is None:
-        raise UsageError(
-            f"--metric {text}: keet does not know whether lower or higher is better; "
-            f"use --metric {text}:lower or --metric {text}:higher"
-        )
-    return GatedMetric(text, guess)
-
-
-def _direction(name: str, unit: str) -> Better | None:
+    name, unit = (known.id, known.unit) if known else (text, unit_of(text))
     if any(word in name for word in _HIGHER):
-        return "higher"
-    return "lower" if unit in _LOWER else None
+        return GatedMetric(text, "higher")
+    if unit in _LOWER:
+        return GatedMetric(text, "lower")
+    raise UsageError(
+        f"--metric {text}: keet does not know whether lower or higher is better; "
+        f"use --metric {text}:lower or --metric {text}:higher"
+    )
 
 
 def _gate_time(difference: Difference, percent: float) -> _Gated:
@@ -162,7 +158,9 @@ def _gate_time(difference: Difference, percent: float) -> _Gated:
             regressions.append(_regression(kernel, metric, time.evidence, worse, noise, entered))
         elif worse + noise > percent / 100 and noise > percent / 100:
             blurred.append(kernel or ALL_KERNELS)
-    alone, not_gated = _alone(difference), list(_not_gated(difference))
+    lone = (pair for pair in difference.pairs if not pair.on_both)
+    alone = [f"{p.kernel} ({'only before' if p.before else 'only after'})" for p in lone]
+    not_gated = list(_not_gated(difference))
     return _Gated(regressions, checked, blurred, alone=alone, not_gated=not_gated, total=total)
 
 
@@ -259,11 +257,6 @@ def undecided_total(difference: Difference) -> str | None:
 
 def _is_mixed(caveats: Sequence[Caveat]) -> bool:
     return any(caveat.id == "mixed_launches" for caveat in caveats)
-
-
-def _alone(difference: Difference) -> list[str]:
-    lone = (pair for pair in difference.pairs if not pair.on_both)
-    return [f"{pair.kernel} ({'only before' if pair.before else 'only after'})" for pair in lone]
 
 
 def _gated(difference: Difference) -> Iterator[tuple[int, PairDifference]]:

@@ -16,6 +16,7 @@ from keet.analysis.hardware.ceilings import NEAR_PEAK, Ceiling, Ceilings
 from keet.analysis.hotspots.source_lines import partial_sampling
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
+from keet.analysis.parallelism.inactive_threads import WARP
 from keet.analysis.parameters import FEW, NEARLY_ALL, NOTABLE_PART
 from keet.diagnosis.diagnosis import (
     WASTEFUL,
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from keet.explanation.whole_run import RunShapes, WholeRun
 
 
-_WARP = 32
 OnLaunch = Callable[[int, int], None]
 """Called before each launch is explained, with the number done and the total. An exception that it
 raises ends the work."""
@@ -276,7 +276,7 @@ def _healthy(view: LaunchView, finding_ids: set[str]) -> list[HealthyNote]:
     for metric, state in _WORKING.items():
         threads = view.get(metric)
         if threads is not None:
-            if threads.value >= NEARLY_ALL * _WARP:
+            if threads.value >= NEARLY_ALL * WARP:
                 notes.append(_working_threads(view, threads, state))
             break
     return notes
@@ -289,10 +289,10 @@ _WORKING = {
 
 
 def _working_threads(view: LaunchView, threads: Evidence, state: str) -> HealthyNote:
-    if round(threads.value, 1) == _WARP:
+    if round(threads.value, 1) == WARP:
         text = Sentence("all {threads:.0f}s of a warp are active on average", threads=threads)
         return HealthyNote("warp_divergence", text, (threads,))
-    every = view.ledger.derived("warp_size", _WARP, "threads of a warp")
+    every = view.ledger.derived("warp_size", WARP, "threads of a warp")
     words = "{number:.1f} threads per warp {state} on average (of {every:.0f})"
     text = Sentence(words, number=threads._replace(unit=""), state=state, every=every)
     return HealthyNote("warp_divergence", text, (threads, every))

@@ -36,11 +36,7 @@ from keet.explanation.launch_groups import (
     notable_saving,
 )
 from keet.explanation.run_texts import launches_text, microseconds, row_evidence, share, time
-from keet.explanation.same_work import (
-    same_work_texts,
-    versions_of_same_work,
-    versions_text,
-)
+from keet.explanation.same_work import same_work_texts, versions_of_same_work, versions_text
 from keet.formatting import times_text
 from keet.profile import Launch
 from keet.profile.run_link import by_kernel_and_shape, median, representative

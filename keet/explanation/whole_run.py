@@ -91,9 +91,7 @@ def in_run_of(view: LaunchView, position: Position, shapes: RunShapes) -> Launch
     book, table = view.ledger, shapes.table
     what = time_of(overlap_known=table.overlap_known)
     launches = book.derived(
-        "run_launches",
-        position.launches,
-        "launches of the run that this launch represents",
+        "run_launches", position.launches, "launches of the run that this launch represents"
     )
     busy = time(book, "run_busy_time", position.busy_ns, f"{what} of these launches")
     whole = time(book, "run_whole_time", table.busy_ns, f"{what} of the run")
@@ -162,11 +160,7 @@ def _own_shape(
 
 
 def _alike(
-    view: LaunchView,
-    position: Position,
-    launches: Evidence,
-    busy: Evidence,
-    plain: Evidence | None,
+    view: LaunchView, position: Position, launches: Evidence, busy: Evidence, plain: Evidence | None
 ) -> tuple[Evidence | None, Sentence | None, tuple[Evidence | None, ...]]:
     """The share of launches that took about as long, a warning if most did not, and other numbers
     in it."""

@@ -140,16 +140,14 @@ def _judged(
     shown = [each for each in here if finding_id in {finding.id for finding in _raised(each)}]
     return all(
         _lacks(each) == _lacks(other)
-        and all(_has(other.explanation.launch, name) for name in _measured(each))
+        and all(
+            _has(other.explanation.launch, name)
+            for name in each.explanation.judged_by
+            if _has(each.explanation.launch, name)  # others are computed by keet
+        )
         for each in shown
         for other in there
     )
-
-
-def _measured(each: WeightedLaunch) -> Iterator[str]:
-    """Metrics that the launch was judged by, without the numbers that keet computes."""
-    explanation = each.explanation
-    return (name for name in explanation.judged_by if _has(explanation.launch, name))
 
 
 def _lacks(each: WeightedLaunch) -> set[str]:

@@ -10,7 +10,7 @@ although the program gets faster.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from keet.analysis.replay_gap import ReplayGap
 from keet.comparison.comparability import (
@@ -127,30 +127,35 @@ def _migrations(runs: RunWeighting) -> Iterator[Caveat]:
 
 def replay_differs(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> Iterator[Caveat]:
     """Launches whose replay does not show what happened in the run."""
-    for which in (0, 1):
-        launches = pairing.launches(which)
-        gaps = [(launch, gap) for launch in launches if (gap := runs.replay_gap(which, launch))]
-        if gaps:
-            one = len(gaps) == 1 and not runs.average_times(which, *gaps[0])
-            text = Sentence(
-                "{took}: {whose} counters do not explain the difference, so no causes are given",
-                took=_took(runs, which, gaps, numbers),
-                whose="its" if one else "their",
-            )
-            yield note("replay_differs", text)
+    for which, gaps in _gaps(pairing, runs.replay_gap):
+        one = len(gaps) == 1 and not runs.average_times(which, *gaps[0])
+        text = Sentence(
+            "{took}: {whose} counters do not explain the difference, so no causes are given",
+            took=_took(runs, which, gaps, numbers),
+            whose="its" if one else "their",
+        )
+        yield note("replay_differs", text)
 
 
 def replay_not_scaled(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> Iterator[Caveat]:
     """Launches so short that the profiler's overhead is a large part of the replay."""
+    for which, gaps in _gaps(pairing, runs.replay_ratio):
+        took = _took(runs, which, gaps, numbers)
+        text = Sentence("{took}: too short to scale the replay's counters to the run", took=took)
+        yield note("replay_not_scaled", text)
+
+
+_Gaps = list[tuple[Launch, ReplayGap]]
+
+
+def _gaps(
+    pairing: Pairing, gap_of: Callable[[int, Launch], ReplayGap | None]
+) -> Iterator[tuple[int, _Gaps]]:
+    """Launches of each side that have one."""
     for which in (0, 1):
         launches = pairing.launches(which)
-        scaled = [(launch, gap) for launch in launches if (gap := runs.replay_ratio(which, launch))]
-        if scaled:
-            text = Sentence(
-                "{took}: too short to scale the replay's counters to the run",
-                took=_took(runs, which, scaled, numbers),
-            )
-            yield note("replay_not_scaled", text)
+        if gaps := [(launch, gap) for launch in launches if (gap := gap_of(which, launch))]:
+            yield which, gaps
 
 
 def few_like_profiled(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> Iterator[Caveat]:
@@ -181,9 +186,7 @@ def share_or_less(share: Evidence) -> Sentence:
     return Sentence("{share:.0f}", share=share)
 
 
-def _took(
-    runs: RunWeighting, which: int, gaps: Sequence[tuple[Launch, ReplayGap]], numbers: Numbers
-) -> Sentence:
+def _took(runs: RunWeighting, which: int, gaps: _Gaps, numbers: Numbers) -> Sentence:
     """`relax took 5.25 us under replay and 549 us in the BEFORE run`; of several, each."""
     launch, first = gaps[0]
     word, kernel = SIDES[which], launch.kernel

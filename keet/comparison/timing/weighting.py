@@ -229,10 +229,7 @@ class PerLaunchWeighting(Weighting):
 
 
 def weighting_without_tables(
-    before: Side,
-    after: Side,
-    pairings: Sequence[Pairing],
-    caveats: Sequence[Sequence[Caveat]],
+    before: Side, after: Side, pairings: Sequence[Pairing], caveats: Sequence[Sequence[Caveat]]
 ) -> Weighting:
     if before.times is not None or after.times is not None:
         return Weighting(before, after)
