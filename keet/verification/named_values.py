@@ -294,9 +294,7 @@ def values_of_evidence(
 
 
 def values_in_texts(
-    texts: Iterable[str],
-    evidence: Iterable[Evidence],
-    owners: Owners = MappingProxyType({}),
+    texts: Iterable[str], evidence: Iterable[Evidence], owners: Owners = MappingProxyType({})
 ) -> Iterator[ComputedValue]:
     """The numbers in keet's own sentences, named by the words around each."""
     pieces = {piece.id: piece for piece in evidence}
