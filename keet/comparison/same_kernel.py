@@ -386,15 +386,15 @@ def alike_arguments(one: KernelGroup, other: KernelGroup) -> float:
     """Similarity of two full names of one function, 0 to 1. 0 if the arguments identify different
     kernels, as in `elementwise<AddFunctor>` and `elementwise<ExpFunctor>`."""
     names = [group.key.name for group in (one, other)]
-    one, other = (Counter(re.findall(r"\w+", name)) for name in names)
+    words, others = (Counter(_WORD.findall(name)) for name in names)
     # Both sides have an identifier that the other lacks, such as another functor.
     differs = all(
         any(len(word) >= 6 and not word[0].isdigit() for word in own)
-        for own in (one - other, other - one)
+        for own in (words - others, others - words)
     )
     if min(map(len, names)) > _LONG_NAME and differs:
         return 0.0
-    return common_part(one, other)
+    return common_part(words, others)
 
 
 def common_part(one: Counter[str], other: Counter[str]) -> float:
