@@ -321,6 +321,7 @@ class _Comparer:
         split = explains and splits
         account = account_changes(sides, timing, changed=changed) if split else ()
         attribution = attribute(sides, timing, pair.how, account, splits=splits) if explains else ()
+        became = outcome(sides)
         return replace(
             pair,
             attribution=tuple(attribution),
@@ -328,7 +329,10 @@ class _Comparer:
             limiter=[
                 longest_launch(each).explanation.verdict.limiter or "unknown" for each in weighted
             ],
-            **outcome(sides),
+            fixed=became["fixed"],
+            new=became["new"],
+            remaining=became["remaining"],
+            unknown=became["unknown"],
         )
 
     def _launch_times(self, pair: PairDifference, numbers: Numbers) -> LaunchTimes | None:
