@@ -235,7 +235,7 @@ def _not_gated(difference: Difference) -> Iterator[str]:
     mixed = [pair for pair in unlike if _is_mixed(pair.caveats)]
     overlapping = [p for p in unlike if p.timing.undecided and not _is_mixed(p.caveats)]
     unknown = [pair for pair in pairs if pair.verdict.basis == "run" and pair.timing.unmeasured]
-    for why, left_out in (
+    for reason, left_out in (
         ("a launch may do other work than before", [p for p in unlike if not p.timing.undecided]),
         ("the run table does not distinguish launches", mixed),
         ("kernels ran, or may have run, at the same time", overlapping),
@@ -243,7 +243,7 @@ def _not_gated(difference: Difference) -> Iterator[str]:
     ):
         if left_out:
             names = ", ".join(pair.kernel for pair in left_out[:5])
-            yield f"not gated because {why}: {names}"
+            yield f"not gated because {reason}: {names}"
 
 
 def undecided_total(difference: Difference) -> str | None:

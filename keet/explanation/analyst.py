@@ -515,7 +515,7 @@ def cited_numbers(
     every = [(n, each) for n, told in enumerate(explanations) for each in told.launches]
     for entry in evidence:
         owners = ((n, each.id, each.kernel) for n, each in every if entry in each.view.ledger)
-        report, launch, kernel = next(owners, (None, None, None))
-        owner = {"report": report, "launch": launch, "kernel": kernel}
-        cited[entry.id] = CitedNumber(**number_fields(entry) | owner, number=entry)
+        owner = dict(zip(("report", "launch", "kernel"), next(owners, (None, None, None))))
+        fields: dict[str, Any] = {**number_fields(entry), **owner}
+        cited[entry.id] = CitedNumber(**fields, number=entry)
     return cited
