@@ -1,6 +1,7 @@
-"""What is said of a finding besides its own text: its gain in words, the same in every list, table
-and sentence; what the same fix gained in measured cases, and the nearest of them; why a cause is
-only possible; and what `keet finding` says of it.
+"""What is said of a finding besides its own text, and what `keet finding` says of it.
+
+Its gain in words, the same in every list, table and sentence; what the same fix gained in measured
+cases, and the nearest of them; why a cause is only possible.
 
 The cases are those of the casebook: measured pairs of kernels, before and after one or several
 fixes. Their profiles and programs are in keet's repository; the index ships with keet. `make

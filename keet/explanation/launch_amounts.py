@@ -1,5 +1,6 @@
-"""All amounts of one launch, put together; the document of `keet amounts`; and what a launch does
-beyond what is needed, the largest first: the short list of `explain`.
+"""All amounts of one launch, put together, and the document of `keet amounts`.
+
+The short list of `explain` is what a launch does beyond what is needed, the largest first.
 
 The time of an excess is what the finding about it would save, by the same effect on units and
 waiting: bytes that L1 delivers again cost nothing while the issue slots set the pace. Excesses of

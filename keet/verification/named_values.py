@@ -1,5 +1,4 @@
-"""Numbers that are no metrics of the report: values that keet computes, with the words that name
-them in a text; and multiples, changes and shares of other numbers.
+"""Numbers that are no metrics of the report: values that keet computes, and multiples and changes.
 
 A text that quotes keet contains a finding's share of the sectors, a forecast, a row of `keet
 hotspots`: `ValueIndex` finds them by their words. Multiples and differences are of two launches or

@@ -1,5 +1,7 @@
-"""Checks the numbers of any text: `verify_text` against launches, `verify_against` (`keet verify`)
-against one report, or against two and what `keet diff` prints of them.
+"""Checks the numbers of any text against a report.
+
+`verify_text` compares it with launches; `verify_against` (`keet verify`) with one report, or with
+two and what `keet diff` prints of them.
 
 Confirmed: the metric that the clause names has this value in the launch that it is about.
 Contradicted: it has another value. Not found: the text does not say what the number is, or the

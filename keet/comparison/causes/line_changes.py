@@ -1,8 +1,8 @@
-"""Source lines of both sides, matched by their text, how much time each took, and how two versions
-of a file are shown side by side.
+"""Source lines of both sides, matched by their text, and how much time each took.
 
-Lines that are the same or versions of one another share a row, as long as their order is the same
-on both sides. What stands between two such rows is gone on the left and new on the right.
+Two versions of a file are shown side by side. Lines that are the same or versions of one another
+share a row, as long as their order is the same on both sides. What stands between two such rows is
+gone on the left and new on the right.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Chooses what the times cover (whole runs, the reports, one launch), with the caveats of that: run
-tables that do not fit, replays that differ, overlapping kernels.
+"""Chooses what the times cover (whole runs, the reports, one launch), with the caveats of that.
+
+Caveats are about run tables that do not fit, replays that differ, kernels that overlap.
 
 While n kernels run at once, each is counted with 1/n of the GPU's busy time. So the share of a
 kernel changes when another one starts or stops to overlap it, although its launches take as long as
