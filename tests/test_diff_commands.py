@@ -62,16 +62,12 @@ def test_output_with_machine_code(keet: Keet, golden: Callable[[str, str], None]
 # --- what may be compared
 
 
-@each_row(
-    ("arguments", "complaint"),
-    [
-        ((BEFORE, DOUBLE), "different problem size or input"),
-        (pair("ring_steps"), "--times N:M"),
-        (STRANGERS, "no kernel was found on both sides"),
-        ((SLOW_FAST[0], pair("ring_steps")[1]), "with --launch A:B"),
-    ],
-    few=2,
-)
+@each_row(("arguments", "complaint"), [
+    ((BEFORE, DOUBLE), "different problem size or input"),
+    (pair("ring_steps"), "--times N:M"),
+    (STRANGERS, "no kernel was found on both sides"),
+    ((SLOW_FAST[0], pair("ring_steps")[1]), "with --launch A:B"),
+], few=2)  # fmt: skip
 def test_what_is_refused(arguments: tuple[Path, Path], complaint: str, keet: Keet) -> None:
     """--force is named once, at the end, and compares them anyway."""
     result = keet("diff", *arguments)
@@ -102,22 +98,19 @@ def test_two_launches_of_one_report(keet: Keet) -> None:
     assert told["pairs"][0]["after"] == [7]
 
 
-@each_row(
-    ("arguments", "complaint"),
-    [
-        ((BEFORE,), "name two reports"),
-        ((BEFORE, AFTER, "--launch", "3"), "two launch numbers"),
-        ((BEFORE, AFTER, "--times", "0:1"), "two positive integers"),
-        ((BEFORE, AFTER, "--metric", "duration"), "--gate PCT"),
-        ((BEFORE, AFTER, "--gate", "1", "--metric", "stall_ratio"), "whether lower or higher"),
-        ((BEFORE, AFTER, "--gate", "1", "--metric", "bites:lower"), "neither report has this"),
-        ((BEFORE, AFTER, "--launch", "9:0"), "launches 0 to 7"),
-        *(
-            ((BEFORE, AFTER, "--gate", gate), "a percentage from 0 to 1000")
-            for gate in ("x", "-5", "nan", "1001")
-        ),
-    ],
-)
+@each_row(("arguments", "complaint"), [
+    ((BEFORE,), "name two reports"),
+    ((BEFORE, AFTER, "--launch", "3"), "two launch numbers"),
+    ((BEFORE, AFTER, "--times", "0:1"), "two positive integers"),
+    ((BEFORE, AFTER, "--metric", "duration"), "--gate PCT"),
+    ((BEFORE, AFTER, "--gate", "1", "--metric", "stall_ratio"), "whether lower or higher"),
+    ((BEFORE, AFTER, "--gate", "1", "--metric", "bites:lower"), "neither report has this"),
+    ((BEFORE, AFTER, "--launch", "9:0"), "launches 0 to 7"),
+    *(
+        ((BEFORE, AFTER, "--gate", gate), "a percentage from 0 to 1000")
+        for gate in ("x", "-5", "nan", "1001")
+    ),
+])  # fmt: skip
 def test_wrong_usage(arguments: tuple[object, ...], complaint: str, keet: Keet) -> None:
     keet("diff", *arguments).refuses(complaint)
 
@@ -137,15 +130,12 @@ def test_the_gate_stops_what_is_slower_beyond_noise(keet: Keet) -> None:
 
 
 @pytest.mark.slow
-@each_row(
-    ("sides", "gate", "metric", "code"),
-    [
-        (SLOW_FAST, 0, "launch__registers_per_thread", 1),
-        (SLOW_FAST[::-1], 0, "launch__registers_per_thread", 0),
-        (SLOW_FAST, 10, "l1_hit_rate_pct", 1),  # higher is better, and it fell
-        (SLOW_FAST, 10, "l1_hit_rate_pct:lower", 0),
-    ],
-)
+@each_row(("sides", "gate", "metric", "code"), [
+    (SLOW_FAST, 0, "launch__registers_per_thread", 1),
+    (SLOW_FAST[::-1], 0, "launch__registers_per_thread", 0),
+    (SLOW_FAST, 10, "l1_hit_rate_pct", 1),  # higher is better, and it fell
+    (SLOW_FAST, 10, "l1_hit_rate_pct:lower", 0),
+])  # fmt: skip
 def test_the_gate_of_another_metric(
     sides: tuple[Path, Path], gate: int, metric: str, code: int, keet: Keet
 ) -> None:
@@ -447,13 +437,10 @@ def test_an_explanation_against_a_report_uses_the_tables(keet, spent, tmp_path) 
     assert against["verdict"]["speedup"] == pytest.approx(13050 / 7490)
 
 
-@each_row(
-    ("options", "complaint"),
-    [
-        (("--times", "3:1"), "leave out --times"),
-        (("--after-run", BEFORE), "the run table of one report, and this side has 2"),
-    ],
-)
+@each_row(("options", "complaint"), [
+    (("--times", "3:1"), "leave out --times"),
+    (("--after-run", BEFORE), "the run table of one report, and this side has 2"),
+])  # fmt: skip
 def test_wrong_usage_of_tables(options: tuple[object, ...], complaint: str, keet, spent) -> None:
     keet("diff", BEFORE, AFTER, *spent, *options).refuses(complaint)
 

@@ -101,19 +101,16 @@ def test_what_keet_shows_is_never_contradicted(keet: Keet, tmp_path: Path) -> No
         assert summary["confirmed"] >= 0.95 * summary["numbers"] > 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "says"),
-    [
-        (["no_such_file", "--report", REPORT], 2, "there is no such file"),
-        ([".", "--report", REPORT], 2, "there is no such file"),
-        ([TEXT], 2, "name the report and the text: keet verify REPORT TEXT"),
-        ([REPORT, "--report", REPORT], 2, "not UTF-8 text"),
-        ([TEXT, "--report", TEXT], 4, "tour.md"),
-        ([TEXT, "--report", REPORT, "--launch", "9"], 2, "launches 0 to 2"),
-        ([TEXT, *["--report", REPORT] * 3], 2, "one report, or against two"),
-        ([TEXT, *["--report", REPORT] * 2, "--run-table", "t.csv"], 2, "table of one report"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code", "says"), [
+    (["no_such_file", "--report", REPORT], 2, "there is no such file"),
+    ([".", "--report", REPORT], 2, "there is no such file"),
+    ([TEXT], 2, "name the report and the text: keet verify REPORT TEXT"),
+    ([REPORT, "--report", REPORT], 2, "not UTF-8 text"),
+    ([TEXT, "--report", TEXT], 4, "tour.md"),
+    ([TEXT, "--report", REPORT, "--launch", "9"], 2, "launches 0 to 2"),
+    ([TEXT, *["--report", REPORT] * 3], 2, "one report, or against two"),
+    ([TEXT, *["--report", REPORT] * 2, "--run-table", "t.csv"], 2, "table of one report"),
+])  # fmt: skip
 def test_wrong_usage(arguments: list[str], code: int, says: str, keet: Keet) -> None:
     keet("verify", *arguments).refuses(says, code)
 

@@ -1,12 +1,11 @@
-"""Checks whether two sides are comparable: how they were captured, and the work of one launch.
+"""Checks whether two sides are comparable: how they were captured, and the work of one launch. What
+besides the program makes them differ is a `Caveat`.
 
 Edits of a kernel keep the work of a launch: about the same number of instructions, and the same
 output. A launch that took over the work of many others executes more instructions, takes longer,
 and either writes more (a batch of small grids became one large grid) or does more per thread (a
 loop of launches moved into the kernel). Measured on the samples and on the casebook's work
 families: docs/diff_times.md.
-
-`Caveat`: something besides the program that makes two sides differ.
 """
 
 from __future__ import annotations
@@ -178,19 +177,7 @@ def _devices(before: Side, after: Side) -> Iterator[Caveat]:
     ]
     if not all(sides):
         return
-    kinds: tuple[tuple[str, Callable[[Device], str | None]], ...] = (
-        # Older versions of ncu leave out "NVIDIA".
-        ("different GPUs: {before} before, {after} after", lambda device: _model(device.name)),
-        (
-            "different GPUs: compute capability {before} before, {after} after",
-            lambda device: device.compute_capability,
-        ),
-        (
-            "{before} SMs before, {after} after: one side used a part of the GPU",
-            lambda device: _count(device.sm_count),
-        ),
-    )
-    for text, kind in kinds:
+    for text, kind in _DEVICE_KINDS:
         one, other = (sorted({x for d in side if (x := kind(d))}) for side in sides)
         if one and other and one != other:
             values = {"before": Sentence(", ").join(one), "after": Sentence(", ").join(other)}
@@ -201,12 +188,22 @@ def _devices(before: Side, after: Side) -> Iterator[Caveat]:
         yield note("device_unknown", text)
 
 
-def _count(sms: int | None) -> Sentence | None:
+def _sm_count(device: Device) -> Sentence | None:
+    sms = device.sm_count
     return Sentence("{sms}", sms=constant(sms, "", "SMs")) if sms else None
 
 
-def _model(name: str | None) -> str | None:
-    return name.removeprefix("NVIDIA ") if name else None
+_DEVICE_KINDS: tuple[tuple[str, Callable[[Device], str | None]], ...] = (
+    (
+        "different GPUs: {before} before, {after} after",
+        lambda device: (device.name or "").removeprefix("NVIDIA "),  # older ncu leaves it out
+    ),
+    (
+        "different GPUs: compute capability {before} before, {after} after",
+        lambda device: device.compute_capability,
+    ),
+    ("{before} SMs before, {after} after: one side used a part of the GPU", _sm_count),
+)
 
 
 def _different(one: Profile, other: Profile, option: str) -> str:
@@ -227,15 +224,12 @@ def _cache_control(one: Profile, other: Profile) -> Iterator[Caveat]:
 
 
 def _versions(one: Profile, other: Profile) -> Iterator[Caveat]:
-    kinds = {
-        "ncu": ("ncu", one.provenance.ncu_version, other.provenance.ncu_version),
-        "cuda": ("CUDA", one.provenance.cuda_version, other.provenance.cuda_version),
-        "driver": ("the driver", one.provenance.driver_version, other.provenance.driver_version),
-    }
-    for kind, (label, before, after) in kinds.items():
+    labels = {"ncu_version": "ncu", "cuda_version": "CUDA", "driver_version": "the driver"}
+    for kind, label in labels.items():
+        before, after = (getattr(each.provenance, kind) for each in (one, other))
         if before and after and before != after:
             text = f"{label} {before} before, {after} after"
-            yield note(f"{kind}_version", text)
+            yield note(kind, text)
     if text := _different(one, other, "clock-control"):
         if _knows_clocks(one) and _knows_clocks(other):
             yield note("clock_control", text)  # `_clocks` compares the measured clocks
@@ -249,8 +243,7 @@ def _knows_clocks(profile: Profile) -> bool:
 
 def _coverage(one: Profile, other: Profile) -> Iterator[Caveat]:
     """Metrics that only one side has."""
-    lacking = [{g.label for g in find_coverage(each).gaps} for each in (one, other)]
-    before, after = lacking
+    before, after = ({g.label for g in find_coverage(each).gaps} for each in (one, other))
     for here, there, side in ((before, after, "before"), (after, before, "after")):
         if only := sorted(here - there):
             text = f"the report {side} has no {', no '.join(only)}: this is not compared"
@@ -593,11 +586,10 @@ def _took_over_loop(pairing: Pairing, one: Launch, other: Launch, work: float) -
 def _is_batch(one: Launch, other: Launch, work: float) -> bool:
     """More instructions, and more output along with them. Both requests and sectors of stores must
     grow: wider stores change requests, coalesced stores change sectors."""
-    stored = [
+    requests, sectors = (
         log_change(one.get(metric), other.get(metric))
         for metric in ("global_store_requests", "global_store_sectors")
-    ]
-    requests, sectors = stored
+    )
     if requests is None or sectors is None:
         threads = _threads(other) - _threads(one)
         return abs(threads) >= _BATCH and abs(work - threads) <= _CLOSE_PER_THREAD

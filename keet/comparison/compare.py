@@ -84,11 +84,7 @@ def compare(  # noqa: PLR0913 - options
 
 
 def compare_explanations(
-    before: Explanation,
-    after: Explanation,
-    *,
-    scope: str = "diff",
-    guess: bool = False,
+    before: Explanation, after: Explanation, *, scope: str = "diff", guess: bool = False
 ) -> Difference:
     """Compare explained reports; their evidence keeps its ids."""
     if before.report_scope == after.report_scope and before.profile is not after.profile:
@@ -229,7 +225,9 @@ class _Comparer:
         left = (each for pair in pairs for each in pair.weighted[1])
         of = self._runs.named if self._runs else "the total time"
         step = find_next_step(left, whole_ns, of, self._book)
-        return with_sentences(replace(difference, next=step, evidence=self._all_evidence()))
+        # Evidence that several launches share is in the ledger of each.
+        evidence = {each.id: each for book in (*self._ledgers, self._book) for each in book}
+        return with_sentences(replace(difference, next=step, evidence=evidence))
 
     def _verdict(self, timing: Timing) -> ChangeVerdictDocument:
         """Its headline follows: it is made from the whole result."""
@@ -267,10 +265,6 @@ class _Comparer:
             span=_span(runs, numbers),
             unprofiled_share=_unprofiled_share(rest, difference.time, numbers),
         )
-
-    def _all_evidence(self) -> dict[str, Evidence]:
-        # Evidence that several launches share is in the ledger of each.
-        return {each.id: each for book in (*self._ledgers, self._book) for each in book}
 
     def _pair(
         self,
@@ -352,8 +346,7 @@ class _Comparer:
             return None
         each = [(ns or 0.0) / n for ns, n in zip(times, known, strict=True)]
         return LaunchTimes(
-            numbers.both("launches", "launch", known),
-            numbers.both("time of a launch", "ns", each),
+            numbers.both("launches", "launch", known), numbers.both("time of a launch", "ns", each)
         )
 
     def _pair_of_runs(

@@ -123,19 +123,15 @@ def parse_metric(text: str) -> GatedMetric:
         if text.endswith(f":{better}"):
             return GatedMetric(text.removesuffix(f":{better}"), better)
     known = metrics().get(text) or metric_named(text)
-    guess = _direction(known.id if known else text, known.unit if known else unit_of(text))
-    if guess is None:
-        raise UsageError(
-            f"--metric {text}: keet does not know whether lower or higher is better; "
-            f"use --metric {text}:lower or --metric {text}:higher"
-        )
-    return GatedMetric(text, guess)
-
-
-def _direction(name: str, unit: str) -> Better | None:
+    name, unit = (known.id, known.unit) if known else (text, unit_of(text))
     if any(word in name for word in _HIGHER):
-        return "higher"
-    return "lower" if unit in _LOWER else None
+        return GatedMetric(text, "higher")
+    if unit in _LOWER:
+        return GatedMetric(text, "lower")
+    raise UsageError(
+        f"--metric {text}: keet does not know whether lower or higher is better; "
+        f"use --metric {text}:lower or --metric {text}:higher"
+    )
 
 
 def _gate_time(difference: Difference, percent: float) -> _Gated:
@@ -162,7 +158,9 @@ def _gate_time(difference: Difference, percent: float) -> _Gated:
             regressions.append(_regression(kernel, metric, time.evidence, worse, noise, entered))
         elif worse + noise > percent / 100 and noise > percent / 100:
             blurred.append(kernel or ALL_KERNELS)
-    alone, not_gated = _alone(difference), list(_not_gated(difference))
+    lone = (pair for pair in difference.pairs if not pair.on_both)
+    alone = [f"{p.kernel} ({'only before' if p.before else 'only after'})" for p in lone]
+    not_gated = list(_not_gated(difference))
     return _Gated(regressions, checked, blurred, alone=alone, not_gated=not_gated, total=total)
 
 
@@ -232,24 +230,20 @@ def _not_gated(difference: Difference) -> Iterator[str]:
             "the whole run was not gated because its time is not known; only the captured launches "
             "were"
         )
-    unlike = [pair for pair in difference.pairs if _incomparable(pair)]
-    resized = [pair.kernel for pair in unlike if not pair.timing.undecided]
-    if resized:
-        yield f"not gated because a launch may do other work than before: {', '.join(resized[:5])}"
-    mixed = [pair.kernel for pair in unlike if _is_mixed(pair.caveats)]
-    if mixed:
-        names = ", ".join(mixed[:5])
-        yield f"not gated because the run table does not distinguish launches: {names}"
-    undecided = [pair for pair in unlike if pair.timing.undecided]
-    overlapping = [pair.kernel for pair in undecided if not _is_mixed(pair.caveats)]
-    if overlapping:
-        names = ", ".join(overlapping[:5])
-        yield f"not gated because kernels ran, or may have run, at the same time: {names}"
-    unknown = [
-        p.kernel for p in difference.pairs if p.verdict.basis == "run" and p.timing.unmeasured
-    ]
-    if unknown:
-        yield f"not gated because the time in the run is not known: {', '.join(unknown[:5])}"
+    pairs = difference.pairs
+    unlike = [pair for pair in pairs if _incomparable(pair)]
+    mixed = [pair for pair in unlike if _is_mixed(pair.caveats)]
+    overlapping = [p for p in unlike if p.timing.undecided and not _is_mixed(p.caveats)]
+    unknown = [pair for pair in pairs if pair.verdict.basis == "run" and pair.timing.unmeasured]
+    for reason, left_out in (
+        ("a launch may do other work than before", [p for p in unlike if not p.timing.undecided]),
+        ("the run table does not distinguish launches", mixed),
+        ("kernels ran, or may have run, at the same time", overlapping),
+        ("the time in the run is not known", unknown),
+    ):
+        if left_out:
+            names = ", ".join(pair.kernel for pair in left_out[:5])
+            yield f"not gated because {reason}: {names}"
 
 
 def undecided_total(difference: Difference) -> str | None:
@@ -263,11 +257,6 @@ def undecided_total(difference: Difference) -> str | None:
 
 def _is_mixed(caveats: Sequence[Caveat]) -> bool:
     return any(caveat.id == "mixed_launches" for caveat in caveats)
-
-
-def _alone(difference: Difference) -> list[str]:
-    lone = (pair for pair in difference.pairs if not pair.on_both)
-    return [f"{pair.kernel} ({'only before' if pair.before else 'only after'})" for pair in lone]
 
 
 def _gated(difference: Difference) -> Iterator[tuple[int, PairDifference]]:
@@ -310,13 +299,9 @@ def _gate_metric(difference: Difference, metric: GatedMetric, percent: float) ->
 
 def _values(runs: Sequence[SideCapture], group: KernelGroup, name: str) -> list[Quantity]:
     """Value of the typical launch in each capture that has the kernel."""
-    quantities = []
-    for run in runs:
-        same = run.groups.get(group.key)
-        value = _value(same.typical, name) if same else None
-        if value is not None:
-            quantities.append(value)
-    return quantities
+    groups = (run.groups.get(group.key) for run in runs)
+    values = (_value(same.typical, name) for same in groups if same)
+    return [value for value in values if value is not None]
 
 
 def _value(launch: Launch, name: str) -> Quantity | None:

@@ -67,11 +67,7 @@ class Pairing(NamedTuple):
     @property
     def kernel(self) -> str:
         """The common name, or `before → after`."""
-        names = [
-            " + ".join(dict.fromkeys(group.kernel for group in side))
-            for side in (self.before, self.after)
-        ]
-        one, other = names
+        one, other = (" + ".join(dict.fromkeys(g.kernel for g in side)) for side in self.sides)
         if one == other or not one or not other:
             return one or other
         return f"{one} → {other}"

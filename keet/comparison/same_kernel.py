@@ -1,6 +1,7 @@
-"""Whether two kernels may be the same: by their code, their names and their programs.
+"""The two sides of a comparison, and whether two of their kernels may be the same.
 
-The two sides of a comparison: their reports, and launches grouped by kernel and shape.
+A side has reports, and launches grouped by kernel and shape. Kernels are compared by their code,
+their names and their programs.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import product
 from typing import NamedTuple
@@ -29,15 +31,12 @@ _SELECTING = re.compile(
 """Options of ncu that select launches."""
 
 
-class _SideCapture(NamedTuple):
-    profile: Profile
-    launches: tuple[Launch, ...]
-
-
-class SideCapture(_SideCapture):
+@dataclass(frozen=True)
+class SideCapture:
     """One report, and the launches of it that are compared."""
 
-    # No `__slots__`: cached properties need `__dict__`, and they are read once per kernel.
+    profile: Profile
+    launches: tuple[Launch, ...]
 
     @property
     def partial(self) -> bool:
@@ -130,12 +129,11 @@ def key_of(launch: Launch) -> LaunchKey:
     return LaunchKey(launch.name.full, launch.grid, launch.block)
 
 
-class _KernelGroup(NamedTuple):
-    launches: tuple[Launch, ...]
-
-
-class KernelGroup(_KernelGroup):
+@dataclass(frozen=True)
+class KernelGroup:
     """Launches of one kernel with one shape, in the order of the report."""
+
+    launches: tuple[Launch, ...]
 
     @cached_property
     def key(self) -> LaunchKey:
@@ -304,22 +302,19 @@ _ALIKE = 0.6
 _NEARLY_EQUAL = 0.8
 _LONG_NAME = 80
 """Characters. In longer names, the template arguments say what the kernel does."""
+_WORD = re.compile(r"\w+")
 _EMPTY = frozenset(
-    (
-        *("kernel", "cuda", "gpu", "global", "device", "void"),
-        *("the", "and", "fast", "slow", "triton", "fused"),
-    )
+    _WORD.findall("kernel cuda gpu global device void the and fast slow triton fused")
 )
 _COMMON = frozenset(
-    re.findall(
-        r"\w+",
+    _WORD.findall(
         """
         for with new old naive simple basic optimized optimised vectorized vectorised
         unrolled tiled shared memory mem warp thread threads block
         blocks grid tile tiles init main test run launch compute process calculate
         update apply step data array vector matrix mat vec value values element elements row rows
         column columns float double half int forward backward final first second one two impl
-        """,
+        """
     )
 )
 """Words that kernels of unrelated programs share. They count only within one program."""
@@ -391,20 +386,20 @@ def alike_arguments(one: KernelGroup, other: KernelGroup) -> float:
     """Similarity of two full names of one function, 0 to 1. 0 if the arguments identify different
     kernels, as in `elementwise<AddFunctor>` and `elementwise<ExpFunctor>`."""
     names = [group.key.name for group in (one, other)]
-    counts = [Counter(re.findall(r"\w+", name)) for name in names]
-    alike = 2 * (counts[0] & counts[1]).total() / max(1, counts[0].total() + counts[1].total())
-    if min(map(len, names)) > _LONG_NAME and not _same_identity(*counts):
+    words, others = (Counter(_WORD.findall(name)) for name in names)
+    # Both sides have an identifier that the other lacks, such as another functor.
+    differs = all(
+        any(len(word) >= 6 and not word[0].isdigit() for word in own)
+        for own in (words - others, others - words)
+    )
+    if min(map(len, names)) > _LONG_NAME and differs:
         return 0.0
-    return alike
+    return common_part(words, others)
 
 
-def _same_identity(one: Counter[str], other: Counter[str]) -> bool:
-    """Not both sides have an identifier that the other lacks, such as another functor."""
-    return not (_identifiers(one - other) and _identifiers(other - one))
-
-
-def _identifiers(counts: Counter[str]) -> list[str]:
-    return [word for word in counts if len(word) >= 6 and not word[0].isdigit()]
+def common_part(one: Counter[str], other: Counter[str]) -> float:
+    """Of the words of two texts, 0 to 1."""
+    return 2 * (one & other).total() / max(1, one.total() + other.total())
 
 
 def same_program(one: KernelGroup, other: KernelGroup) -> bool:

@@ -20,7 +20,7 @@ from keet.documents.document import numbers_in
 from keet.documents.explain import GroundingDocument
 from keet.errors import NotComparable
 from keet.evidence import Reference, Sentence, constant
-from keet.formatting import capitalized, shapes_text
+from keet.formatting import capitalized, enumerated, shapes_text
 from keet.profile.run_table import RECORDER_NAMES
 
 _HOW: dict[How, str] = {
@@ -289,13 +289,8 @@ def _limit_text(limiter: str, launches: Sequence[WeightedLaunch]) -> str:
     idle = longest_launch(launches).explanation.account.part("idle")
     if limiter == "latency" and idle is not None and idle.percent.value >= _MOSTLY:
         return "SMs mostly idle"
-    return f"{_LIMITED}by {_units_text(limiter)}"
-
-
-def _units_text(limiter: str) -> str:
-    """`issue slots, L1 and LSU` for `issue+L1+LSU`."""
-    *first, last = ("issue slots" if unit == "issue" else unit for unit in limiter.split("+"))
-    return f"{', '.join(first)} and {last}" if first else last
+    units = ["issue slots" if unit == "issue" else unit for unit in limiter.split("+")]
+    return f"{_LIMITED}by {enumerated(units)}"
 
 
 def how_paired(pair: PairDifference) -> Sentence:
@@ -337,7 +332,7 @@ def nothing_next(difference: Difference) -> Sentence:
 
 
 def _longest_after(difference: Difference) -> WeightedLaunch | None:
-    left = [each for pair in difference.pairs for each in pair.weighted[1]]
+    left = (each for pair in difference.pairs for each in pair.weighted[1])
     return max(left, key=lambda each: each.time or 0.0, default=None)
 
 

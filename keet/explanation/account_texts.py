@@ -79,16 +79,14 @@ def rows_of_any_size(view: LaunchView, account: Account) -> Iterator[AccountRow]
         yield from account_rows(view, account, most)
 
 
-def leading_text(view: LaunchView, account: Account, most: int = 3) -> str:
+def leading_text(view: LaunchView, account: Account) -> str:
     """The largest parts and the rest in one line: `62% waiting for L2, which is busy; 38% other`.
 
     Empty where next to nothing is attributable.
     """
     if account.unknown >= 100 * NEARLY_ALL:
         return ""
-    return "; ".join(
-        f"{row.share:.0f} {row.label}" for row in account_rows(view, account, most + 1)
-    )
+    return "; ".join(f"{row.share:.0f} {row.label}" for row in account_rows(view, account, 4))
 
 
 def _rows(account: Account) -> Iterator[AccountRow]:
@@ -282,11 +280,10 @@ def _is_limiting(view: LaunchView, account: Account) -> bool:
 
 def _busy_with(tags: UnitStage, moving: UnitStage) -> Sentence:
     lead = tags.busy.value - moving.busy.value
-    load = "requests and bytes load L2 alike"
-    if lead > TIE:
-        load = "the load of L2 is mainly requests, not bytes"
-    elif lead < -TIE:
-        load = "the load of L2 is mainly bytes, not requests"
+    first, second = ("requests", "bytes") if lead > 0 else ("bytes", "requests")
+    load = f"the load of L2 is mainly {first}, not {second}"
+    if abs(lead) <= TIE:
+        load = "requests and bytes load L2 alike"
     return Sentence(
         "{tags} of L2 are at {requests:.0f} of their peak, {moving} at {bytes:.0f}: {load}",
         tags=capitalized(_name(tags)),
@@ -325,25 +322,16 @@ def bytes_moved(view: LaunchView) -> Note | None:
     streaming = view.streaming
     if streaming is None or streaming.verdict == "unknown" or not streaming.times:
         return None
-    read = view.get("dram_bytes_read")
-    delivered = view.ledger.derived(
-        "dram_bytes_for_loads",
+    derived, read = view.ledger.derived, view.get("dram_bytes_read")
+    amount, label = (
         Quantity(streaming.dram_bytes or 0, "byte"),
         "bytes that DRAM delivers for loads",
-        *([read] if read else []),
     )
-    needed = view.ledger.derived(
-        "dram_bytes_needed",
-        Quantity(streaming.distinct_bytes or 0, "byte"),
-        "bytes that the loads touch",
-    )
-    times = view.ledger.derived(
-        "dram_reads_per_needed_byte",
-        streaming.times,
-        "DRAM reads of each byte that the loads touch",
-        delivered,
-        needed,
-    )
+    delivered = derived("dram_bytes_for_loads", amount, label, *([read] if read else []))
+    amount = Quantity(streaming.distinct_bytes or 0, "byte")
+    needed = derived("dram_bytes_needed", amount, "bytes that the loads touch")
+    label = "DRAM reads of each byte that the loads touch"
+    times = derived("dram_reads_per_needed_byte", streaming.times, label, delivered, needed)
     hedge = "about" if streaming.basis == "estimate" else "at most"
     often = "once" if streaming.verdict == "once" else Sentence("{times:.1f} times", times=times)
     text = Sentence(

@@ -16,6 +16,7 @@ from keet.analysis.hardware.ceilings import NEAR_PEAK, Ceiling, Ceilings
 from keet.analysis.hotspots.source_lines import partial_sampling
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
+from keet.analysis.parallelism.inactive_threads import WARP
 from keet.analysis.parameters import FEW, NEARLY_ALL, NOTABLE_PART
 from keet.diagnosis.diagnosis import (
     WASTEFUL,
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from keet.explanation.whole_run import RunShapes, WholeRun
 
 
-_WARP = 32
 OnLaunch = Callable[[int, int], None]
 """Called before each launch is explained, with the number done and the total. An exception that it
 raises ends the work."""
@@ -205,13 +205,11 @@ class LazyExplanations(Sequence[LaunchExplanation]):
 
 def with_first(explanation: Explanation, top: int) -> Explanation:
     """The explanation with at most `top` findings per launch."""
-    told = tuple(_with_first(launch, top) for launch in explanation.launches)
+    told = tuple(
+        replace(each, findings=each.findings[:top], unlisted=each.findings[top:] + each.unlisted)
+        for each in explanation.launches
+    )
     return explanation._replace(launches=told)
-
-
-def _with_first(each: LaunchExplanation, top: int) -> LaunchExplanation:
-    kept, unlisted = each.findings[:top], each.findings[top:]
-    return replace(each, findings=kept, unlisted=(*unlisted, *each.unlisted))
 
 
 def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
@@ -242,7 +240,7 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
         account=diagnosis.account,
         healthy=tuple(_healthy(view, {finding.id for finding in findings[:top]})),
         skipped=(
-            *_debug(view),
+            *([DEBUG_CODE] if is_debug_build(view) else []),
             *_partial(view),
             *_without_code(view),
             *(_skipped(g, coverage, view) for g in coverage.gaps if g.is_lacked_by(launch.id)),
@@ -278,7 +276,7 @@ def _healthy(view: LaunchView, finding_ids: set[str]) -> list[HealthyNote]:
     for metric, state in _WORKING.items():
         threads = view.get(metric)
         if threads is not None:
-            if threads.value >= NEARLY_ALL * _WARP:
+            if threads.value >= NEARLY_ALL * WARP:
                 notes.append(_working_threads(view, threads, state))
             break
     return notes
@@ -291,10 +289,10 @@ _WORKING = {
 
 
 def _working_threads(view: LaunchView, threads: Evidence, state: str) -> HealthyNote:
-    if round(threads.value, 1) == _WARP:
+    if round(threads.value, 1) == WARP:
         text = Sentence("all {threads:.0f}s of a warp are active on average", threads=threads)
         return HealthyNote("warp_divergence", text, (threads,))
-    every = view.ledger.derived("warp_size", _WARP, "threads of a warp")
+    every = view.ledger.derived("warp_size", WARP, "threads of a warp")
     words = "{number:.1f} threads per warp {state} on average (of {every:.0f})"
     text = Sentence(words, number=threads._replace(unit=""), state=state, every=every)
     return HealthyNote("warp_divergence", text, (threads, every))
@@ -320,10 +318,6 @@ def _also_small(launch: Launch, good: SmallShare) -> bool:
         sum(launch.number(name) or 0.0 for name in names) for names in (good.covers, good.misses)
     )
     return missed <= covered
-
-
-def _debug(view: LaunchView) -> list[Skipped]:
-    return [DEBUG_CODE] if is_debug_build(view) else []
 
 
 def _partial(view: LaunchView) -> list[Skipped]:
@@ -520,15 +514,8 @@ def cited_numbers(
     cited = {}
     every = [(n, each) for n, told in enumerate(explanations) for each in told.launches]
     for entry in evidence:
-        entry_place = next(
-            ((n, each.launch) for n, each in every if entry in each.view.ledger), None
-        )
-        report, launch = entry_place or (None, None)
-        cited[entry.id] = CitedNumber(
-            **number_fields(entry),
-            report=report,
-            launch=launch.id if launch else None,
-            kernel=launch.kernel if launch else None,
-            number=entry,
-        )
+        owners = ((n, each.id, each.kernel) for n, each in every if entry in each.view.ledger)
+        owner = dict(zip(("report", "launch", "kernel"), next(owners, (None, None, None))))
+        fields: dict[str, Any] = {**number_fields(entry), **owner}
+        cited[entry.id] = CitedNumber(**fields, number=entry)
     return cited

@@ -122,9 +122,9 @@ class Explanation(NamedTuple):
     across: tuple[CrossLaunchDocument, ...] = ()
     """Findings about several launches, the largest saving first."""
     build_hint: str | None = None
+    """The compiler option that would give the report source lines."""
     without_profiling: str | None = None
     """See `Coverage`."""
-    """The compiler option that would give the report source lines."""
     report_scope: str = ""
     """Prefix of the launch in evidence ids; empty if there is one report."""
     chosen: tuple[Launch, ...] = ()

@@ -1,12 +1,10 @@
-"""What stands below a finding: what the same fix gained in measured cases, the nearest of them, and
-why a cause is only possible.
+"""What is said of a finding besides its own text, and what `keet finding` says of it.
 
-Gains in words, the same in every list, table and sentence.
+Its gain in words, the same in every list, table and sentence; what the same fix gained in measured
+cases, and the nearest of them; why a cause is only possible.
 
-The casebook: measured pairs of kernels, before and after one or several fixes; and what `keet
-finding` says of a finding with them.
-
-Profiles and programs of the cases are in keet's repository; the index ships with keet. `make
+The cases are those of the casebook: measured pairs of kernels, before and after one or several
+fixes. Their profiles and programs are in keet's repository; the index ships with keet. `make
 casebook-import` writes it from measurements, never by hand.
 """
 
@@ -20,7 +18,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from keet.analysis.account import UNKNOWN, Account, TimePart
+from keet.analysis.account import UNKNOWN, Account
 from keet.analysis.archetype import archetype_of, is_debug_build, language_of
 from keet.analysis.candidate import MAX_GAIN
 from keet.analysis.launch_view import LaunchView
@@ -74,15 +72,11 @@ def forecast_evidence(
     """The least, the likely and the largest gain, entered in the ledger of the launch."""
 
     def entered(bound: str, gain: float) -> Evidence:
-        number, words = Quantity(gain, ""), f"times faster without {label}, {bound}"
-        piece = ledger.derived(f"forecast.{name}.{bound}", number, words)
+        key, number = f"forecast.{name}.{bound}", Quantity(gain, "")
+        words = f"times faster without {label}, {bound}"
+        piece = ledger.derived(key, number, words)
         # Two claims of a model may be about the same finding.
-        is_other = piece.value != gain
-        return (
-            ledger.derived(f"forecast.{name}.{bound}.{gain!r}", number, words)
-            if is_other
-            else piece
-        )
+        return piece if piece.value == gain else ledger.derived(f"{key}.{gain!r}", number, words)
 
     low, likely, high = forecast
     return entered("at least", low), entered("likely", likely), entered("at most", high)
@@ -242,17 +236,13 @@ def _reason(finding: Finding, view: LaunchView, account: Account) -> str:
         return "a report holds no pointers, so equal amounts of bytes are only a hint"
     if not view.ceilings.ranked:
         return "the report does not have the load of any unit, so keet assumes one"
-    unknown = _largest_unknown(account)
+    parts = (part for part in account.all() if part.id.rpartition(".")[2] == UNKNOWN)
+    unknown = max(parts, key=lambda part: float(part.percent.value), default=None)
     if unknown is not None and unknown.percent.value >= 100 * MOSTLY_UNKNOWN:
         return Sentence("{n:.0f} of the time is {part}", n=unknown.percent, part=unknown.part)
     if finding.expected < WORTH:
         return "good kernels often have as much of it"
     return "the report does not show whether a change can remove it"
-
-
-def _largest_unknown(account: Account) -> TimePart | None:
-    unknown = [part for part in account.all() if part.id.rpartition(".")[2] == UNKNOWN]
-    return max(unknown, key=lambda part: float(part.percent.value), default=None)
 
 
 _INDEX = CASE_SUMMARIES.with_name("cases.json.gz")
@@ -320,13 +310,8 @@ def finding_reference(finding: str) -> FindingReferenceDocument:
         checks=[f"keet/findings/{spec.id}.py"] if spec.family != "healthy" else [],
         rules=list(spec.rules),
         parameters=[
-            ParameterDocument(
-                name=parameter.name,
-                value=float(parameter),
-                meaning=parameter.meaning,
-                source=parameter.source,
-            )
-            for parameter in spec.parameters
+            ParameterDocument(name=p.name, value=float(p), meaning=p.meaning, source=p.source)
+            for p in spec.parameters
         ],
         similar=[
             SimilarDocument(id=other, label=findings()[other].label, difference=text)

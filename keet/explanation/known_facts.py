@@ -45,6 +45,8 @@ _NONE: _Words = frozenset()
 
 
 class KnownFact(FactDocument, kw_only=False):
+    """Made by `_known`."""
+
     true: _Words = live(default=_NONE)
     """What a text may say of the topic."""
     false: _Words = live(default=_NONE)
@@ -61,13 +63,16 @@ class KnownFact(FactDocument, kw_only=False):
 def known_facts(each: LaunchExplanation) -> tuple[KnownFact, ...]:
     """In the order in which a reader needs them."""
     view = each.view
-    of_view = (_waits, _hottest, _occupancy)
-    of_memory = (_divergence, _coalescing, _hit_rates, _dram_direction)
     return (
         *_Loads(each).facts(),
-        *(fact for make in of_view for fact in make(view)),
+        *_waits(view),
+        *_hottest(view),
+        *_occupancy(view),
         *_on_chip(each),
-        *(fact for make in of_memory for fact in make(view)),
+        *_divergence(view),
+        *_coalescing(view),
+        *_hit_rates(view),
+        *_dram_direction(view),
         *_balance(each),
         *_grid(view),
         *_used(view),
@@ -90,12 +95,17 @@ def brief_facts(facts: Iterable[KnownFact]) -> Iterator[Sentence]:
         yield Sentence.of((f"{fact.topic.replace('uses.', '')} {fact.value}", *parts))
 
 
+def _known(topic: str, value: str, text: Sentence, true: str, false: str = "") -> KnownFact:
+    """`true`, `false`: words, separated by blanks."""
+    return KnownFact(topic, value, text, frozenset(true.split()), frozenset(false.split()))
+
+
 def _graded(
     topic: str, amount: float, text: Sentence, *steps: tuple[float, str, str, str]
 ) -> KnownFact:
     """By the first step that the amount is below: (limit, value, what is true, what is false)."""
     _, value, true, false = next(step for step in steps if amount < step[0])
-    return KnownFact(topic, value, text, frozenset(true.split()), frozenset(false.split()))
+    return _known(topic, value, text, true, false)
 
 
 _END = float("inf")
@@ -166,14 +176,14 @@ class _Loads:
         is_false -= {rest[0].name} if ranked[0].name == "issue" else set()
         if is_true & alike:  # the LSU feeds L1, and one stage of L1 has its name
             is_false -= alike
-        words = "The {label} is {first}, at {a:.0f} of its peak; the next is {second}, at {b:.0f}."
+        first, second, *_ = ranked
         text = Sentence(
-            words,
+            "The {label} is {first}, at {a:.0f} of its peak; the next is {second}, at {b:.0f}.",
             label=label,
-            first=ranked[0].spoken,
-            a=ranked[0].reached,
-            second=ranked[1].spoken,
-            b=ranked[1].reached,
+            first=first.spoken,
+            a=first.reached,
+            second=second.spoken,
+            b=second.reached,
         )
         yield KnownFact(topic, ranked[0].name, text, frozenset(is_true), frozenset(is_false))
 
@@ -327,9 +337,8 @@ def _occupancy(view: LaunchView) -> Iterator[KnownFact]:
         )
         blocks = resident_blocks(view)
         if blocks is not None:
-            limits = {name.replace(" ", "_") for name in blocks.limits} | (
-                {"grid"} if blocks.given else set()
-            )
+            limits = {name.replace(" ", "_") for name in blocks.limits}
+            limits |= {"grid"} if blocks.given else set()
             others = {"registers", "shared_memory", "block_size"} - limits
             if {"block_slots", "block_size"} & limits:  # small blocks use up the slots
                 others -= {"block_size"}
@@ -377,9 +386,8 @@ def _on_chip(each: LaunchExplanation) -> Iterator[KnownFact]:
 
 def _fact(topic: str, text: Sentence, true: str, false: str) -> KnownFact:
     """Of an amount: its value is the last word that is true of it."""
-    words = true.split()
-    value = next((word for word in ("none", "many", "some", "few") if word in words), "little")
-    return KnownFact(topic, value, text, frozenset(words), frozenset(false.split()))
+    value = next(word for word in ("none", "many", "some", "few") if word in true.split())
+    return _known(topic, value, text, true, false)
 
 
 def _conflicts(view: LaunchView) -> Iterator[KnownFact]:
@@ -447,7 +455,7 @@ def _coalescing(view: LaunchView) -> Iterator[KnownFact]:
         excess, every = _sectors(view, topic, operation)
         if excess is None or every is None or not every.value:
             continue
-        what = f"{topic.partition('.')[2] or 'loads and stores'}"
+        what = topic.partition(".")[2] or "loads and stores"
         share = view.percent(f"{topic}.excess", f"excess sectors of global {what}", excess, every)
         if share is None:
             continue
@@ -548,11 +556,9 @@ def _balance(each: LaunchExplanation) -> Iterator[KnownFact]:
     pieces = [part.percent for part in (idle, uneven) if part]
     text = Sentence("{text}.", text=even.text).capitalized()
     if uneven is not None and uneven.percent.value >= 10:
-        yield KnownFact(
-            "balance", "uneven", text, frozenset({"uneven", "uneven_sms"}), frozenset({"even"})
-        )
+        yield _known("balance", "uneven", text, "uneven uneven_sms", "even")
     elif even.ratio.value >= 0.97 and not any(piece.value >= 5 for piece in pieces):
-        yield KnownFact("balance", "even", text, frozenset({"even"}), frozenset({"uneven_sms"}))
+        yield _known("balance", "even", text, "even", "uneven_sms")
     if tail is not None or even.ratio.value >= 0.97:
         if tail is not None:
             text = Sentence(
@@ -578,18 +584,17 @@ def _grid(view: LaunchView) -> Iterator[KnownFact]:
         if shape.waves:
             text = Sentence("{text} Waves per SM: {n:.2g}.", text=text, n=shape.waves)
         if shape.spread < 0.9:
-            yield KnownFact("grid", "small", text, frozenset({"small"}), frozenset({"fills"}))
+            yield _known("grid", "small", text, "small", "fills")
         elif waves >= 1.5:
-            yield KnownFact("grid", "fills", text, frozenset({"fills"}), frozenset({"small"}))
+            yield _known("grid", "fills", text, "fills", "small")
         else:
-            true = frozenset({"small"}) if 0 < waves < 0.5 else _NONE
-            yield KnownFact("grid", "small" if true else "middle", text, true)
+            is_small = 0 < waves < 0.5
+            yield _known("grid", "small" if is_small else "middle", text, "small" * is_small)
     block = view.get("block_size")
     if block is not None:
-        value = "whole" if not block.value % WARP else "partial"
+        value, other = ("partial", "whole") if block.value % WARP else ("whole", "partial")
         text = Sentence("A block has {n:.0f}s.", n=block)
-        other = {"whole": "partial", "partial": "whole"}[value]
-        yield KnownFact("block_warps", value, text, frozenset({value}), frozenset({other}))
+        yield _known("block_warps", value, text, value, other)
 
 
 # --- what the code uses
@@ -613,17 +618,9 @@ def _used(view: LaunchView) -> Iterator[KnownFact]:
             count = sum(n for name, n in view.modified_opcodes.items() if ".F64" in name)
         if topic == "shared_memory" and not count and any(map(view.value, _SHARED_SIZES)):
             continue
-        number = view.ledger.derived(
-            f"executed_{topic}",
-            Quantity(count, "inst"),
-            f"executed instructions: {label}",
-            executed,
-        )
-        text = Sentence("The kernel uses {label} ({n}).", label=label, n=number)
-        if not count:
-            text = Sentence("The kernel does not use {label} ({zero}).", label=label, zero=number)
-        yield _fact(
-            f"uses.{topic}",
-            text,
-            *(("any some", "none") if count else ("none few", "any some many")),
-        )
+        name, amount = f"executed_{topic}", Quantity(count, "inst")
+        number = view.ledger.derived(name, amount, f"executed instructions: {label}", executed)
+        uses = "uses" if count else "does not use"
+        text = Sentence("The kernel {uses} {label} ({n}).", uses=uses, label=label, n=number)
+        words = ("any some", "none") if count else ("none few", "any some many")
+        yield _fact(f"uses.{topic}", text, *words)

@@ -1,6 +1,6 @@
 """All amounts of one launch, put together, and the document of `keet amounts`.
 
-What a launch does beyond what is needed, the largest first: the short list of `explain`.
+The short list of `explain` is what a launch does beyond what is needed, the largest first.
 
 The time of an excess is what the finding about it would save, by the same effect on units and
 waiting: bytes that L1 delivers again cost nothing while the issue slots set the pace. Excesses of
@@ -120,10 +120,7 @@ def _arrays(costs: _Costs) -> Iterator[ExcessDocument]:
         saved = costs.saved("redundant_traffic", variants)
         again = [_again(array, level) for array in every]
         if saved and (total := sum(again)):
-            parts = [
-                max(part, saved * again_of_array / total)
-                for part, again_of_array in zip(parts, again)
-            ]
+            parts = [max(part, saved * own / total) for part, own in zip(parts, again)]
     busy = min(1.0, costs.view.ceilings.share("DRAM") or 0.0)
     moved = sum(array.dram_bytes or 0.0 for array in every)
     for array, delivered in zip(every, parts):
@@ -186,11 +183,7 @@ def _loops(costs: _Costs) -> Iterator[ExcessDocument]:
     every = [loop for loop in loops(costs.view) if loop.invariant]
     # Shares of the launch's requested bytes, 0 to 1.
     bytes_of = [
-        sum(
-            (invariant.share_pct or 0.0) / 100
-            for invariant in loop.invariant
-            if invariant.kind == "load"
-        )
+        sum((each.share_pct or 0.0) / 100 for each in loop.invariant if each.kind == "load")
         for loop in every
     ]
     for loop, loaded in zip(every, bytes_of):
@@ -360,9 +353,7 @@ def _fields(
     with_code = profile.with_code(launches) if sass else []
     profile.prefetch_code(with_code)
     views = {launch.id: thorough_view(launch) for launch in with_code}
-    typical = (
-        views[launch.id] for launch in profile.representatives(launches) if launch.id in views
-    )
+    typical = (views[x.id] for x in profile.representatives(launches) if x.id in views)
     from keet.analysis.several_launches.program_amounts import program_amounts
 
     program = program_amounts(profile, typical, Ledger())

@@ -121,12 +121,11 @@ def _moved(view: LaunchView, dram: str) -> Iterator[FigureDocument]:
         label = "bytes between L1 and L2"
         moved = view.ledger.derived("l2_l1_bytes", size, label, sectors)
         yield _made("l2_bytes", Sentence("{moved} between L1 and L2", moved=moved), moved)
-    hits = positive(view.get("l2_hit_rate_pct"))
-    if hits is not None:
-        yield _made("l2_hit_rate", Sentence("L2 hits {hits:.0f}", hits=hits), hits)
-    hits = positive(view.get("l1_hit_rate_pct"))
-    if hits is not None:
-        yield _made("l1_hit_rate", Sentence("L1 hits {hits:.0f}", hits=hits), hits)
+    for level in ("L2", "L1"):
+        hits = positive(view.get(f"{level.lower()}_hit_rate_pct"))
+        if hits is not None:
+            text = Sentence("{level} hits {hits:.0f}", level=level, hits=hits)
+            yield _made(f"{level.lower()}_hit_rate", text, hits)
 
 
 def _filling(view: LaunchView) -> Iterator[FigureDocument]:

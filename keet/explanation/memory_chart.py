@@ -142,11 +142,7 @@ _STAGE_LINKS = {
     "l1_to_l2": "l2_writes",
     "sm_to_l2": "l2_writes",
 }
-_LOCAL = {
-    "spill": "spills",
-    "array": "local arrays",
-    "": "local memory",
-}
+_LOCAL = {"spill": "spills", "array": "local arrays", "": "local memory"}
 
 
 def memory_chart(each: LaunchExplanation) -> MemoryChart:
@@ -287,11 +283,8 @@ def _both_ways(view: LaunchView) -> Iterator[tuple[NodeId, Evidence | None, Evid
     rate, duration = view.get("dram_bytes_per_second"), view.get("duration")
     moved = None
     if rate is not None and duration is not None:
-        amount, name = (
-            Quantity(rate.value * duration.value * 1e-9, "byte"),
-            "chart.dram_traffic.bytes",
-        )
-        moved = view.ledger.derived(name, amount, _BOTH_WAYS, rate, duration)
+        amount = Quantity(rate.value * duration.value * 1e-9, "byte")
+        moved = view.ledger.derived("chart.dram_traffic.bytes", amount, _BOTH_WAYS, rate, duration)
     yield "dram", moved, view.ceilings.reached("DRAM")
 
 
@@ -329,9 +322,9 @@ def _wastes(
         for space in ("local", "global")
     }
     if moved["local"] > NEGLIGIBLE * (moved["local"] + moved["global"]):
-        for link_id in ("local_loads", "local_stores"):
-            if whole := links[link_id].bytes:
-                yield from _waste(view, links[link_id], whole, whole, local)
+        for link in (links["local_loads"], links["local_stores"]):
+            if link.bytes:
+                yield from _waste(view, link, link.bytes, link.bytes, local)
         yield from _local_reads(view, links["l2_reads"], local)
     yield from _through_writes(view, links, local)
     yield from _again(each, links)

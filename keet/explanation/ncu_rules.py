@@ -18,17 +18,10 @@ from keet.profile.metric import RuleResult
 from keet.safe_text import shortened
 from keet.units import Quantity
 
-_SYMPTOMS = frozenset(
-    (
-        "AchievedOccupancy",
-        "CPIStall",
-        "HighPipeUtilization",
-        "IssueSlotUtilization",
-        "MemoryCacheAccessPattern",
-        "SOLBottleneck",
-        "SOLFPRoofline",
-    )
-)
+_SYMPTOMS = frozenset({
+    "AchievedOccupancy", "CPIStall", "HighPipeUtilization", "IssueSlotUtilization",
+    "MemoryCacheAccessPattern", "SOLBottleneck", "SOLFPRoofline",
+})  # fmt: skip
 """Rules about symptoms: waiting, busy units, cache misses."""
 _OF_ACCESSES = "MemoryCacheAccessPattern"
 """A symptom of how memory is accessed: other causes do not have it as a consequence."""
@@ -146,7 +139,9 @@ def judge_rule(
         return RuleAssessment(text, cause)
     if rule.rule not in _SYMPTOMS and not any(rule.rule in s.rules for s in findings().values()):
         return RuleAssessment(Sentence("keet has no check of its own for it."))
-    if unknown >= 100 * MOSTLY_UNKNOWN and not _is_known(rule, minor):
+    # keet may measure what the rule is about, even if much of the time is not attributable.
+    is_known = _title_decides(rule) or any(_is_about(rule, finding) for finding in minor)
+    if unknown >= 100 * MOSTLY_UNKNOWN and not is_known:
         return NOT_JUDGED
     is_open = any(each.forecast.likely >= WORTH and rule.rule in each.spec.rules for each in minor)
     words = (
@@ -172,12 +167,6 @@ def _of_occupancy(findings: Sequence[Finding]) -> RuleAssessment:
     return RuleAssessment(
         Sentence("No finding explains it; more warps help only as far as there is work for them.")
     )
-
-
-def _is_known(rule: RuleResult, minor: Sequence[Finding]) -> bool:
-    """Whether keet measures what the rule is about, even if much of the time is not
-    attributable."""
-    return _title_decides(rule) or any(_is_about(rule, finding) for finding in minor)
 
 
 def _title_decides(rule: RuleResult) -> bool:

@@ -35,12 +35,8 @@ from keet.explanation.launch_groups import (
     launches_that_matter,
     notable_saving,
 )
-from keet.explanation.run_texts import launches_text, microseconds, share, time
-from keet.explanation.same_work import (
-    same_work_texts,
-    versions_of_same_work,
-    versions_text,
-)
+from keet.explanation.run_texts import launches_text, microseconds, row_evidence, share, time
+from keet.explanation.same_work import same_work_texts, versions_of_same_work, versions_text
 from keet.formatting import times_text
 from keet.profile import Launch
 from keet.profile.run_link import by_kernel_and_shape, median, representative
@@ -148,13 +144,9 @@ class ProgramExplanation(ProgramDocument):
         else:
             others, run_row = sum(row.not_explained or 1 for row in rows), None
             key, name = f"program_other_{others}", f"{others} others"
-            launches = self.book.derived(
-                f"{key}_launches", sum(row.count for row in rows), "their launches"
-            )
             ns = sum(float(row.evidence[2].value) for row in rows)
-            took = time(self.book, f"{key}_time", ns, "their time")
-            part = share(self.book, f"{key}_share", took, self.total, "their share")
-            evidence = (part, launches, took)
+            count = sum(row.count for row in rows)
+            evidence = row_evidence(self.book, key, "their {}", (ns, count), self.total)
         groups = [group for row in rows for group in row.groups]
         known = not any(row.not_explained for row in rows)
         gain = gain_of(groups, float(evidence[2].value)) if known else None
@@ -166,14 +158,7 @@ class ProgramExplanation(ProgramDocument):
         key, size = f"program_shape_{group.first.launch.id}", Quantity(len(group.launches), "")
         count = self.book.derived(f"{key}_launches", size, "launches of this shape")
         times = [launch.rank_time for launch in group.launches if launch.rank_time]
-        if not times:
-            return (count,)
-        ends = {"shortest": min(times), "median": median(times), "longest": max(times)}
-        spread = (
-            time(self.book, f"{key}_{end}", ns, f"{end} launch of this shape")
-            for end, ns in ends.items()
-        )
-        return (count, *spread)
+        return (count, *_spread(self.book, key, times, "launch of this shape"))
 
     def represents_text(self, group: LaunchGroup) -> Sentence:
         """Which of the group's launches is its representative; if they differ, how long they
@@ -189,6 +174,13 @@ class ProgramExplanation(ProgramDocument):
             shortest=shortest,
             longest=longest,
         )
+
+
+def _spread(book: Ledger, key: str, times: Sequence[float], of: str) -> Iterator[Evidence]:
+    """The shortest, the median and the longest time."""
+    if times:
+        ends = {"shortest": min(times), "median": median(times), "longest": max(times)}
+        yield from (time(book, f"{key}_{end}", ns, f"{end} {of}") for end, ns in ends.items())
 
 
 _ONE_REMAINS = Sentence(
@@ -294,7 +286,7 @@ class _ProgramMaker:
             *self._of_all_shapes(total),
             *self._explained(total),
             *self._untimed(total),
-            *self._differences(),
+            *(self._difference(group) for group in self._groups if group.different),
         )
         shown = launches_that_matter(self._groups)
         across = (piece for each in self._across for piece in each.evidence)
@@ -359,29 +351,18 @@ class _ProgramMaker:
         yield from sorted(rows, key=lambda row: -notable_saving(row.saved_ns, busy))
 
     def _row(self, rank: int, group: LaunchGroup, total: Evidence) -> ProgramRow:
-        key, name = f"program_row_{rank}", group.first.launch.kernel
-        took = time(self._book, f"{key}_time", group.time_ns, f"time of {name}")
+        book, key, name = self._book, f"program_row_{rank}", group.first.launch.kernel
         times = [launch.rank_time for launch in group.launches]
-        ends = {"shortest": min(times), "median": median(times), "longest": max(times)}
-        spread = [
-            time(self._book, f"{key}_{end}", ns, f"{end} of {name}")
-            for end, ns in ends.items()
-            if all(times)
-        ]
-        launches = self._book.derived(f"{key}_launches", len(group.launches), f"launches of {name}")
-        part = share(self._book, f"{key}_share", took, total, f"share of {name}")
-        return _program_row(name, (group,), (part, launches, took, *spread))
+        spent = group.time_ns, len(times)
+        figures = row_evidence(book, key, f"{{}} of {name}", spent, total)
+        spread = _spread(book, key, times if all(times) else (), f"of {name}")
+        return _program_row(name, (group,), (*figures, *spread))
 
     def _left_out_row(self, total: Evidence) -> ProgramRow:
         """One row for all kernels and shapes that are not explained."""
-        key, count = "program_not_explained", len(self._left_out)
-        took = time(self._book, f"{key}_time", self._left_out_ns, "their time")
-        launches = self._book.derived(
-            f"{key}_launches", sum(map(len, self._left_out)), "their launches"
-        )
-        part = share(self._book, f"{key}_share", took, total, "their share")
-        row = _program_row(f"{count} others", (), (part, launches, took))
-        return replace(row, not_explained=count)
+        spent, count = (self._left_out_ns, sum(map(len, self._left_out))), len(self._left_out)
+        figures = row_evidence(self._book, "program_not_explained", "their {}", spent, total)
+        return replace(_program_row(f"{count} others", (), figures), not_explained=count)
 
     def _run_row(self, row: KernelRow) -> ProgramRow:
         """A kernel of the run, with the profiled launches that represent it."""
@@ -504,11 +485,11 @@ class _ProgramMaker:
         if not explanation.is_sample:
             return
         told, every, kinds = (
-            book.derived(f"program_{name}", count, label)
-            for name, count, label in (
-                ("explained", len(explanation.launches), "launches that are explained"),
-                ("asked", len(self._asked), "launches that were asked for"),
-                ("explained_shapes", len(self._groups), "kernels and shapes that are explained"),
+            book.derived(f"program_{name}", len(those), label)
+            for name, those, label in (
+                ("explained", explanation.launches, "launches that are explained"),
+                ("asked", self._asked, "launches that were asked for"),
+                ("explained_shapes", self._groups, "kernels and shapes that are explained"),
             )
         )
         took = time(book, "program_explained_time", self._explained_ns, "time of these kernels")
@@ -532,9 +513,8 @@ class _ProgramMaker:
         missing = [launch for launch in self._asked if not launch.rank_time]
         if not missing:
             return
-        some = self._book.derived(
-            "program_untimed", len(missing), "launches without a measured time"
-        )
+        label = "launches without a measured time"
+        some = self._book.derived("program_untimed", len(missing), label)
         named = ", ".join(f"#{launch.id} {launch.kernel}" for launch in missing[:3])
         named += ", …" if len(missing) > 3 else ""
         yield Sentence(
@@ -544,11 +524,6 @@ class _ProgramMaker:
             named=named,
             them="it" if len(missing) == 1 else "them",
         )
-
-    def _differences(self) -> Iterator[Sentence]:
-        for group in self._groups:
-            if group.different:
-                yield self._difference(group)
 
     def _difference(self, group: LaunchGroup) -> Sentence:
         key = f"program_different_{group.first.launch.id}"

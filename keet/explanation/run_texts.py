@@ -48,6 +48,17 @@ def share(book: Ledger, name: str, part: Evidence, whole: Evidence, label: str) 
     return book.derived(name, Quantity(value, "%"), label, part, whole)
 
 
+def row_evidence(
+    book: Ledger, key: str, of: str, spent: tuple[float, int], whole: Evidence
+) -> tuple[Evidence, Evidence, Evidence]:
+    """The share, the launches and the time of a row. `of`: their labels, around `{}`. `spent`:
+    nanoseconds and launches."""
+    ns, launches = spent
+    took = time(book, f"{key}_time", ns, of.replace("{}", "time", 1))
+    counted = book.derived(f"{key}_launches", launches, of.replace("{}", "launches", 1))
+    return share(book, f"{key}_share", took, whole, of.replace("{}", "share", 1)), counted, took
+
+
 def microseconds(time: Evidence) -> Quantity:
     """The unit of times in documents."""
     return Quantity(time.value, time.unit).to("us")

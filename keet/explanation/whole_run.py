@@ -91,9 +91,7 @@ def in_run_of(view: LaunchView, position: Position, shapes: RunShapes) -> Launch
     book, table = view.ledger, shapes.table
     what = time_of(overlap_known=table.overlap_known)
     launches = book.derived(
-        "run_launches",
-        position.launches,
-        "launches of the run that this launch represents",
+        "run_launches", position.launches, "launches of the run that this launch represents"
     )
     busy = time(book, "run_busy_time", position.busy_ns, f"{what} of these launches")
     whole = time(book, "run_whole_time", table.busy_ns, f"{what} of the run")
@@ -102,9 +100,12 @@ def in_run_of(view: LaunchView, position: Position, shapes: RunShapes) -> Launch
     count, shape_text, of_shape = _own_shape(view, position, shapes, whole)
     alike, warning, of_others = _alike(view, position, launches, busy, plain)
     about, why = ("about ", _NOT_TOLD_APART) if position.assumed else ("", "")
+    is_short = is_shorter(view.launch, position, plain)
     text = Sentence(
         "{shorter}represents {about}{launches}, {about}{share:share} of {whole}{why}{shape}",
-        shorter=_shorter(view.launch, position, plain),
+        # ncu reports a longer duration of short launches, which `replay_gap` accepts: without the
+        # one in the run, the printed times would seem to contradict each other.
+        shorter=Sentence("{plain} in the run; ", plain=plain) if plain and is_short else "",
         about=about,
         launches=launches_text(launches),
         share=of_whole,
@@ -126,14 +127,6 @@ def in_run_of(view: LaunchView, position: Position, shapes: RunShapes) -> Launch
         text=text,
         plain=plain,
     )
-
-
-def _shorter(launch: Launch, position: Position, plain: Evidence | None) -> Sentence:
-    """The duration in the run, for short launches: ncu reports a longer one, which `replay_gap`
-    accepts. Without this text, the printed times would seem to contradict each other."""
-    if plain is None or not is_shorter(launch, position, plain):
-        return Sentence()
-    return Sentence("{plain} in the run; ", plain=plain)
 
 
 def is_shorter(launch: Launch, position: Position, plain: Evidence | None) -> bool:
@@ -167,11 +160,7 @@ def _own_shape(
 
 
 def _alike(
-    view: LaunchView,
-    position: Position,
-    launches: Evidence,
-    busy: Evidence,
-    plain: Evidence | None,
+    view: LaunchView, position: Position, launches: Evidence, busy: Evidence, plain: Evidence | None
 ) -> tuple[Evidence | None, Sentence | None, tuple[Evidence | None, ...]]:
     """The share of launches that took about as long, a warning if most did not, and other numbers
     in it."""

@@ -63,10 +63,8 @@ class LaunchValues:
         from keet.explanation.analyst import explain
         from keet.explanation.launch_groups import MOST_EXPLAINED
 
-        launches = self._profile.launches
-        return explain(
-            self._profile, launches, _EVERY, on_launch=self._on_launch, most=MOST_EXPLAINED
-        )
+        profile, told = self._profile, self._on_launch
+        return explain(profile, profile.launches, _EVERY, on_launch=told, most=MOST_EXPLAINED)
 
     @cached_property
     def _explained(self) -> dict[Launch, LaunchExplanation]:
@@ -211,11 +209,8 @@ class LaunchValues:
             total = "sample" if hotspots.ranked_by == "samples" else "executed instruction"
             yield _count(f"{total}s", hotspots.total, total)
             if hotspots.partial:
-                covered, of_launch = (
-                    100 * hotspots.partial.share,
-                    "share of the launch with samples",
-                )
-                yield computed(of_launch, covered, "%", "samples cover launch", "sentence")
+                covered, label = 100 * hotspots.partial.share, "share of the launch with samples"
+                yield computed(label, covered, "%", "samples cover launch", "sentence")
             left = 0.0
             for spot in reversed(hotspots.rows):  # `10 more lines: 0.4%`, for any number of rows
                 left += 100 * (spot.share or 0.0)
@@ -341,14 +336,11 @@ def _precedents(finding: Finding) -> Iterator[ComputedValue]:
     yield _count(label, precedents.cases, "measured case")
     alike = f"look-alikes among the {label}"
     yield computed(alike, lookalikes, "", "look-alike fix gained", "sentence")
-    takes = f"time that {finding.label} takes"
-    for factor, which in (
-        (finding.forecast.likely, "here"),
-        (precedents.low, "those"),
-        (precedents.high, "those"),
-    ):
+    own, low, high = finding.forecast.likely, precedents.low, precedents.high
+    for factor, which in ((own, "here"), (low, "those"), (high, "those")):
+        label = f"time that {finding.label} takes {which}"
         taken = 100 * (1 - 1 / max(factor, 1.0))
-        yield computed(f"{takes} {which}", taken, "%", f"cause takes {which}", "sentence")
+        yield computed(label, taken, "%", f"cause takes {which}", "sentence")
 
 
 def _places(places: Iterable[Place]) -> Iterator[ComputedValue]:

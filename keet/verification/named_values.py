@@ -1,12 +1,9 @@
-"""Values that keet computes from a report, with the words that name them in a text.
+"""Numbers that are no metrics of the report: values that keet computes, and multiples and changes.
 
-A text that quotes keet (a finding's share of the sectors, a forecast, a row of `keet hotspots`)
-contains numbers that are not metrics of the report. `ValueIndex` finds them by their words.
-
-Numbers that depend on others: multiples, changes, shares, and the cause of a wrong number.
-
-Multiples and differences are of two launches or two metrics: `5x slower than`. A contradicted
-number is explained by the right value, and by where the wrong one may come from.
+A text that quotes keet contains a finding's share of the sectors, a forecast, a row of `keet
+hotspots`: `ValueIndex` finds them by their words. Multiples and differences are of two launches or
+two metrics: `5x slower than`. A contradicted number is explained by the right value, and by where
+the wrong one may come from.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, product
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from keet.catalog import metrics
 from keet.documents.verify import RelationDocument
@@ -44,10 +41,6 @@ from keet.verification.verdicts import (
     same_kind,
 )
 
-if TYPE_CHECKING:
-    pass
-
-
 Scope = Literal["cell", "window", "sentence", "row"]
 """Where the words must be. `cell`: alone right before the number; `window`: between the adjacent
 numbers; `sentence`: anywhere in it; `row`: nowhere, the number is a cell of the row."""
@@ -61,21 +54,10 @@ _FILLERS = frozenset(
     )
 )
 """Words without meaning for a name."""
-_OPPOSITES = tuple(
-    frozenset(words_of(pair))
-    for pair in (
-        "load store",
-        "read written",
-        "read write",
-        "l1 l2",
-        "long short",
-        "achieved theoretical",
-        "static dynamic",
-        "shared global local",
-        "active elapsed",
-        "hit miss",
-    )
-)
+_OPPOSITES = tuple(frozenset(words_of(pair)) for pair in (
+    "load store", "read written", "read write", "l1 l2", "long short", "achieved theoretical",
+    "static dynamic", "shared global local", "active elapsed", "hit miss",
+))  # fmt: skip
 """Words that distinguish otherwise equal names."""
 _WAYS = tuple(
     frozenset(words_of(way))
@@ -311,9 +293,7 @@ def values_of_evidence(
 
 
 def values_in_texts(
-    texts: Iterable[str],
-    evidence: Iterable[Evidence],
-    owners: Owners = MappingProxyType({}),
+    texts: Iterable[str], evidence: Iterable[Evidence], owners: Owners = MappingProxyType({})
 ) -> Iterator[ComputedValue]:
     """The numbers in keet's own sentences, named by the words around each."""
     pieces = {piece.id: piece for piece in evidence}
@@ -546,17 +526,25 @@ def explain_mistake(
     likeliest first."""
     several = 1 if claim.term and claim.term.entry.part else 3
     right = Sentence("; ").join(dict.fromkeys(map(str, values[:several])))
-    own = [launch for launch in facts.launches if launch.id == values[0].launch]
-    guesses = chain(
-        _other_launches(claim, values, facts),
-        _other_names(claim, claims, values, own, facts),
-        _wrong_powers(claim.number, values[0]),
-        _other_lines(claim, values[0], own, facts),
-        _other_metrics(claim.number, values[0], own, facts),
-        _too_rounded(claim.number, values[0]),
-    )
-    guess = next(guesses, None)
+    guess = next(_mistakes(claim, claims, values, facts), None)
     return Sentence("; ").join([right, guess]) if guess else right
+
+
+def _mistakes(
+    claim: Claim, claims: Sequence[Claim], values: Sequence[ReportValue], facts: ReportValues
+) -> Iterator[str]:
+    """What the number may be instead, the likeliest first."""
+    number, right = claim.number, values[0]
+    own = [launch for launch in facts.launches if launch.id == right.launch]
+    yield from _other_launches(claim, values, facts)
+    yield from _other_names(claim, claims, values, own, facts)
+    yield from _wrong_powers(number, right)
+    yield from _other_lines(claim, right, own, facts)
+    if alike := same_value(number, facts, own, right.label):
+        yield f"{number.text} is {alike.label}"
+    for value, _ in amounts(number, right.quantity.unit, lenient=True):
+        if right.quantity.value and abs(value / right.quantity.value - 1) <= _ROUNDED_TOO_FAR:
+            yield "rounded too far"
 
 
 def _other_launches(
@@ -598,19 +586,6 @@ def _other_lines(
             for value in facts.read_line(ids, launch, TextPlace(0, 0, file, line)):
                 if value.label == right.label and agrees(claim.number, value.quantity):
                     yield f"{claim.number.text} is the value of {value.line}"
-
-
-def _other_metrics(
-    number: TextNumber, right: ReportValue, own: Sequence[Launch], facts: ReportValues
-) -> Iterator[str]:
-    if alike := same_value(number, facts, own, right.label):
-        yield f"{number.text} is {alike.label}"
-
-
-def _too_rounded(number: TextNumber, right: ReportValue) -> Iterator[str]:
-    for value, _ in amounts(number, right.quantity.unit, lenient=True):
-        if right.quantity.value and abs(value / right.quantity.value - 1) <= _ROUNDED_TOO_FAR:
-            yield "rounded too far"
 
 
 def _wrong_powers(number: TextNumber, right: ReportValue) -> Iterator[str]:

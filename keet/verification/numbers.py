@@ -264,28 +264,14 @@ _SYMBOLS = {
     "Tflop": ("TFLOP",),
     "op": ("ops",),
     "Kop": ("kop",),
-    "Mop": (),
     "Gop": ("GOP",),
     "Top": ("TOP",),
-    "KB": (),
-    "MB": (),
-    "GB": (),
-    "KiB": (),
-    "MiB": (),
-    "GiB": (),
+    **dict.fromkeys(("Mop", "KB", "MB", "GB", "KiB", "MiB", "GiB"), ()),
 }
-_COUNTED_THINGS = [
-    "sector",
-    "warp",
-    "cycle",
-    "thread",
-    "request",
-    "sample",
-    "wavefront",
-    "conflict",
-    "cluster",
-    "wave",
-]
+_COUNTED_THINGS = (
+    *("sector", "warp", "cycle", "thread", "request"),
+    *("sample", "wavefront", "conflict", "cluster", "wave"),
+)
 SPELLINGS = {word: unit for unit, words in _SYMBOLS.items() for word in (unit, *words)}
 SPELLINGS |= {word: noun for noun in _COUNTED_THINGS for word in (noun, f"{noun}s")}
 """keet's unit by what people write."""
@@ -295,16 +281,10 @@ RATES = {
 }
 """`TFLOPS`: a rate without `/s`."""
 _POWERS = {
-    "k": 3,
-    "K": 3,
-    "thousand": 3,
-    "M": 6,
-    "million": 6,
-    "G": 9,
-    "billion": 9,
-    "bn": 9,
-    "T": 12,
-    "trillion": 12,
+    **dict.fromkeys(("k", "K", "thousand"), 3),
+    **dict.fromkeys(("M", "million"), 6),
+    **dict.fromkeys(("G", "billion", "bn"), 9),
+    **dict.fromkeys(("T", "trillion"), 12),
 }
 DENOMINATORS = {
     **{word: unit for word, unit in SPELLINGS.items() if not word.startswith(("%", "-"))},

@@ -1,13 +1,10 @@
-"""Checks comparisons: `DRAM is busier than L2`, `Drain is the largest stall`.
+"""Finds comparisons in a sentence (`DRAM is busier than L2`, `Drain is the largest stall`), and
+checks them.
 
 Both sides are looked up by their names in the sentence, in the launches that it is about. A
 comparison that keet does not understand is not checked, so it is neither confirmed nor
 contradicted. What a sentence asserts without comparing (`is DRAM bound`) is checked against the
 known facts of the launches: see `fact_check`.
-
-Finds comparisons in a sentence: `exceeds`, `more than twice`, `is the highest`.
-
-`relation_check` finds out which quantities are compared, and whether it is true.
 """
 
 from __future__ import annotations
@@ -195,9 +192,7 @@ def _relation(match: re.Match[str], kind: RelationKind) -> Relation:
 
 def _factor(match: re.Match[str]) -> Factor | None:
     said = match.groupdict()
-    name = next(
-        (n for n in ("times", "words", "multiple", "part", "difference") if said.get(n)), ""
-    )
+    name = next((name for name in (*_FACTORS, "difference") if said.get(name)), "")
     if not name:
         return None
     words = said[name]

@@ -289,10 +289,9 @@ def _roofline_share(launch: Launch, ceiling_id: str) -> Iterator[ReportValue]:
 
 def _of_launch(launch: Launch, metric_id: str) -> int | None:
     """Values of a launch that are not metrics: its shape and its SMs."""
-    shapes = {"grid_size": launch.grid, "block_size": launch.block}
     if metric_id in ("device_sm_count", "launch_sm_count"):
         return launch.device.sm_count
-    shape = shapes.get(metric_id)
+    shape = {"grid_size": launch.grid, "block_size": launch.block}.get(metric_id)
     return math.prod(shape) if shape else None
 
 

@@ -20,13 +20,7 @@ from keet.verification.report_values import ReportValue
 from keet.verification.scope import QuantifierKind, find_quantifiers
 from keet.verification.sentences import clause_around
 from keet.verification.subjects import LAUNCH_NUMBER
-from keet.verification.verdicts import (
-    CheckedNumber,
-    CheckedSentence,
-    agrees,
-    confirmed,
-    not_found,
-)
+from keet.verification.verdicts import CheckedNumber, CheckedSentence, agrees, confirmed, not_found
 
 _RUN = re.compile(
     r"\b(?:the|its|a|this)\s+(?:(?:plain|whole|before|after)\s+)?run\b(?!\s*-?time)|\b(?:plain|whole)\s+run\b"

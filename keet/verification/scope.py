@@ -1,13 +1,10 @@
 """The launches that a quantified sentence is about, and how their values are combined.
 
-A sentence is resolved only if keet knows all of its words: with an unknown word (`except`, `twice`,
-`not`) the numbers of a quantified sentence are not checked.
-
-Finds the words of a sentence that speak of several launches, or that choose some of them.
-
-`all four launches`, `none of them`, `together`, `on average`, `the slowest launch`, `the others`.
-`scope.py` finds out which launches are meant. Words about parts of a launch (`each warp`,
-`all samples`) are not quantifiers in this sense.
+`find_quantifiers` finds the words of a sentence that speak of several launches, or that choose some
+of them: `all four launches`, `none of them`, `together`, `on average`, `the slowest launch`, `the
+others`. Words about parts of a launch (`each warp`, `all samples`) are not quantifiers in this
+sense. `scope_of` finds out which launches are meant, only if keet knows all words of the sentence:
+with an unknown word (`except`, `twice`, `not`) its numbers are not checked.
 """
 
 from __future__ import annotations
@@ -26,26 +23,9 @@ from keet.verification.sentences import Span, Spanned, blanked
 from keet.verification.subjects import LaunchName
 
 QuantifierKind = Literal[
-    "every",
-    "all",
-    "plural",
-    "none",
-    "not_every",
-    "exactly",
-    "at_least",
-    "all_but",
-    "most",
-    "first",
-    "last",
-    "sum",
-    "mean",
-    "longest",
-    "shortest",
-    "ranked",
-    "loose",
-    "only",
-    "unclear",
-]
+    "every", "all", "plural", "none", "not_every", "exactly", "at_least", "all_but", "most",
+    "first", "last", "sum", "mean", "longest", "shortest", "ranked", "loose", "only", "unclear",
+]  # fmt: skip
 """`plural`: launches without a quantifier. `first`, `last`: that many launches. `ranked`: `the
 highest IPC of the three launches`. keet does not evaluate the last three: `loose`
 changes nothing if the sentence is about one launch, `only` if the report has one launch only."""
@@ -215,9 +195,7 @@ def find_quantifiers(text: str) -> tuple[Quantifier, ...]:
     for kind, pattern in _PATTERNS:
         for match in pattern.finditer(text):
             start, end = match.span()
-            inside = any(
-                start < quantifier.end and quantifier.start < end for quantifier in quantifiers
-            )
+            inside = any(start < q.end and q.start < end for q in quantifiers)
             if not inside and not _is_harmless(kind, match):
                 quantifiers.append(_quantifier(kind, match))
     return tuple(sorted(quantifiers))
@@ -596,9 +574,7 @@ def _leads(sentence: Sentence, name: LaunchName) -> bool:
     """Whether the sentence begins with the name."""
     before = blanked(sentence.text, sentence.quantifiers)[: name.start]
     words = _WORD.findall(before.lower())
-    return all(
-        word in ("the", "kernel", "kernels", "launch", "both", "for", "in") for word in words
-    )
+    return {"the", "kernel", "kernels", "launch", "both", "for", "in"}.issuperset(words)
 
 
 def _unnamed(domains: Domains) -> list[tuple[Launch, ...]]:

@@ -1,8 +1,7 @@
-"""Checks the claims of a quantified sentence over the launches of its scope.
+"""Checks claims that may be about several launches.
 
-Numbers about one of several launches: they must be true of the same launch, a bound of each.
-
-Also shapes: a grid, block or cluster.
+Those of a quantified sentence are checked over the launches of its scope. Other numbers of a
+sentence must be true of the same launch, a bound of each. Also shapes: a grid, block or cluster.
 """
 
 from __future__ import annotations
@@ -292,9 +291,7 @@ def of_same_launch(
         launches = subjects(group[-1])
         if len(group) > 1 and len(launches) > 1:
             owners = [_owners(claim, launches, readings) for claim in group]
-            known = [
-                owner for owner in owners if owner
-            ]  # a number that no launch has is of several
+            known = [owner for owner in owners if owner]  # else it is a number of several launches
             are_apart = len(known) > 1 and not set.intersection(*known)
             wrong = _are_swapped(group, owners, second) if second else are_apart
             if wrong and (second or not _are_in_order(group, owners, launches)):

@@ -24,8 +24,11 @@ _OBJECT = re.compile(
     re.IGNORECASE,
 )
 _MOST_TEXTS = 8
-_PLACES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
-_ANY_ORDINAL = rf"(?:{'|'.join(_PLACES)}|tenth|last|\d{{1,6}}(?:st|nd|rd|th))"
+_PLACES = (
+    *("first", "second", "third", "fourth", "fifth"),
+    *("sixth", "seventh", "eighth", "ninth", "tenth"),
+)
+_ANY_ORDINAL = rf"(?:{'|'.join(_PLACES)}|last|\d{{1,6}}(?:st|nd|rd|th))"
 _ORDINAL = re.compile(rf"\b{_ANY_ORDINAL}\b", re.IGNORECASE)
 _ORDINALS = re.compile(
     r"(?<!-)(?<!\bto )(?<!\bto the )\b"
@@ -251,8 +254,8 @@ def _as_word(name: str) -> re.Pattern[str]:
 
 def _place(ordinal: str, count: int) -> int | None:
     """Index of the n-th of so many; None if there is none."""
-    if ordinal in ("last", "tenth"):
-        place = count - 1 if ordinal == "last" else 9
+    if ordinal == "last":
+        place = count - 1
     else:
         named = ordinal in _PLACES
         place = _PLACES.index(ordinal) if named else int(ordinal.rstrip("stndrh")) - 1
@@ -362,9 +365,7 @@ def wordlike_files(text: str, launches: Iterable[Launch]) -> set[str]:
     Line tables are read only if the text contains something of this form.
     """
     said = {match[1] for match in _WORD_AND_LINE.finditer(text)}
-    files = (
-        {location.file for launch in launches for location in launch.locations.values()}
-        if said
-        else ()
-    )
+    if not said:
+        return said
+    files = {location.file for launch in launches for location in launch.locations.values()}
     return said.intersection(name for name in map(file_name, files) if name.isidentifier())

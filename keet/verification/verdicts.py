@@ -7,7 +7,7 @@ also as people round and bound it, and as ncu prints it.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -15,12 +15,12 @@ from typing import NamedTuple
 from keet.catalog import metric_named
 from keet.documents.document import live
 from keet.documents.verify import ClaimVerdict, NumberCheck, RelationDocument
-from keet.units import Number, Quantity, parse_unit
+from keet.units import Quantity, parse_unit
 from keet.verification.numbers import TextNumber
 from keet.verification.report_values import ReportValue
 from keet.verification.sentences import SentenceSpan
 
-_VERDICTS: tuple[ClaimVerdict, ...] = ("confirmed", "contradicted", "not_found")
+VERDICTS: tuple[ClaimVerdict, ...] = ("confirmed", "contradicted", "not_found")
 
 
 class CheckedNumber(NumberCheck):
@@ -91,7 +91,7 @@ class CheckedSentence(NamedTuple):
         return [each.verdict for each in self.all]
 
     def unchecked(
-        self, reason: str, *, only: Container[ClaimVerdict] = _VERDICTS
+        self, reason: str, *, only: Container[ClaimVerdict] = VERDICTS
     ) -> CheckedSentence:
         """With `not_found` instead of its verdicts. `only`: of these."""
         return self._replace(
@@ -135,19 +135,11 @@ def agrees(
     `lenient`: a bare number may be a percentage; for texts by others, whose tables name the unit
     elsewhere. `rounding`: error of the quantity itself, because exports contain rounded numbers.
     """
-    meanings = amounts(number, quantity.unit, lenient=lenient)
-    return is_any(meanings, quantity.value, number, rounding)
-
-
-def is_any(
-    meanings: Iterable[Amount], measured: Number, number: TextNumber, rounding: float = 0.0
-) -> bool:
-    """Whether the number equals the value in one of its meanings, see `amounts`."""
+    measured, bound = quantity.value, number.bound
     if not math.isfinite(measured):
         return False
-    bound = number.bound
     # No calls in this loop: each number is compared with all evidence of its launch.
-    for value, half in meanings:
+    for value, half in amounts(number, quantity.unit, lenient=lenient):
         slack = half + rounding + _NOISE * max(abs(value), abs(measured))
         if bound is None:
             close = abs(value - measured) <= slack

@@ -1,10 +1,11 @@
-"""Checks the numbers of any text against a report: `verify_text`.
+"""Checks the numbers of any text against a report.
+
+`verify_text` compares it with launches; `verify_against` (`keet verify`) with one report, or with
+two and what `keet diff` prints of them.
 
 Confirmed: the metric that the clause names has this value in the launch that it is about.
 Contradicted: it has another value. Not found: the text does not say what the number is, or the
 report does not have it.
-
-`keet verify`: a text against one report, or against two and what `keet diff` prints of them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from keet.analysis.capture.coverage import report_document
-from keet.catalog import metric_named, metric_with_id
+from keet.catalog import metric_named, metrics
 from keet.documents.document import live
 from keet.documents.verify import RelationSummary, VerifyDocument, VerifySummary
 from keet.evidence import Sentence, constant
@@ -36,6 +37,7 @@ from keet.verification.claims import (
 from keet.verification.launch_values import ComputedValues, LaunchValues, forecast_values
 from keet.verification.metric_names import (
     NCU_NAME,
+    ROOFLINE,
     STALL_SHARE,
     TIME_SHARE,
     Term,
@@ -80,6 +82,7 @@ from keet.verification.sentences import (
 from keet.verification.subjects import LaunchLookup, find_places, places_within, wordlike_files
 from keet.verification.topics import CurrentTopic, ScopeTracker
 from keet.verification.verdicts import (
+    VERDICTS,
     CheckedNumber,
     CheckedSentence,
     agrees_with_report,
@@ -384,9 +387,10 @@ def _fits_one(
 
 def _label(term: Term) -> str:
     first = term.metric_ids[0]
-    if first.startswith((STALL_SHARE, NCU_NAME)) or first == TIME_SHARE:
-        return first.split(":")[-1].replace("_", " ")
-    return metric_with_id(first).label
+    if spec := metrics().get(first):
+        return spec.label
+    name = first.split(":")[-1].replace("_", " ")
+    return f"{name} roofline" if first.startswith(ROOFLINE) else name
 
 
 _REACH = 100
@@ -485,14 +489,8 @@ def verify_against(  # noqa: PLR0913
         text=name,
         summary=VerifySummary(
             numbers=len(checks),
-            confirmed=counts["confirmed"],
-            contradicted=counts["contradicted"],
-            not_found=counts["not_found"],
-            relations=RelationSummary(
-                confirmed=related["confirmed"],
-                contradicted=related["contradicted"],
-                not_found=related["not_found"],
-            ),
+            **{verdict: counts[verdict] for verdict in VERDICTS},
+            relations=RelationSummary(**{verdict: related[verdict] for verdict in VERDICTS}),
         ),
         checks=checks,
         relations=relations,

@@ -98,22 +98,19 @@ ANSWER = r"answers\.jsonl:2 is not a valid answer: "
 OF_RUN = r"run\.json is not a valid run: "
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "told"),
-    [
-        ("answers", line_of(an_answer(1), id=3), ANSWER + "field 'id': input should be a"),
-        ("answers", line_of(an_answer(1), wrong=1), ANSWER + "field 'wrong' is unknown"),
-        ("answers", line_of(an_answer(1), seconds="soon"), ANSWER + "field 'seconds': input"),
-        ("answers", line_of(an_answer(1), id=None), ANSWER + "field 'id' is missing"),
-        ("answers", line_of(an_answer(1), keet=None), ANSWER + "field 'keet' is missing"),
-        ("answers", "nonsense", ANSWER + "it is not JSON"),
-        ("run", '{"task": "\udcff"}', OF_RUN + "field 'task'"),
-        ("run", line_of(RUN, keet=7), OF_RUN + "field 'keet': input should be a"),
-        ("run", line_of(RUN, schema_version=2), OF_RUN + "field 'schema_version': input"),
-        # It would be whoever reads it.
-        ("run", line_of(RUN, keet=None), OF_RUN + "field 'keet' is missing"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("file", "text", "told"), [
+    ("answers", line_of(an_answer(1), id=3), ANSWER + "field 'id': input should be a"),
+    ("answers", line_of(an_answer(1), wrong=1), ANSWER + "field 'wrong' is unknown"),
+    ("answers", line_of(an_answer(1), seconds="soon"), ANSWER + "field 'seconds': input"),
+    ("answers", line_of(an_answer(1), id=None), ANSWER + "field 'id' is missing"),
+    ("answers", line_of(an_answer(1), keet=None), ANSWER + "field 'keet' is missing"),
+    ("answers", "nonsense", ANSWER + "it is not JSON"),
+    ("run", '{"task": "\udcff"}', OF_RUN + "field 'task'"),
+    ("run", line_of(RUN, keet=7), OF_RUN + "field 'keet': input should be a"),
+    ("run", line_of(RUN, schema_version=2), OF_RUN + "field 'schema_version': input"),
+    # It would be whoever reads it.
+    ("run", line_of(RUN, keet=None), OF_RUN + "field 'keet' is missing"),
+])  # fmt: skip
 def test_records_that_are_not_valid_are_refused(
     file: str, text: str, told: str, folder: RunFolder
 ) -> None:

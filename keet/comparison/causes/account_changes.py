@@ -61,12 +61,9 @@ def account_changes(
     if not (sides.before and sides.after) or not _is_finite(sides):
         return ()
     changes = _AccountComparison(sides, timing, changed=changed).parts()
-    known = [each for part in changes for each in part.children or (part,) if _is_known(each)]
+    leaves = (each for part in changes for each in part.children or (part,))
+    known = any(each.id.rpartition(".")[2] != UNKNOWN for each in leaves)
     return changes if known and (len(changes) > 1 or len(changes[0].children) > 1) else ()
-
-
-def _is_known(part: PartChange) -> bool:
-    return part.id.rpartition(".")[2] != UNKNOWN
 
 
 def leading_parts(account: Iterable[PartChange], least: float) -> Iterator[PartChange]:

@@ -33,14 +33,8 @@ _MUCH = 0.3
 """Relative change of executed instructions from which it is listed as a cause."""
 _MOVED = 0.1
 """Smallest relative change of a number that is reported."""
-_WORK = (
-    "inst_executed_total",
-    "registers_per_thread",
-    "achieved_occupancy_pct",
-    "dram_bytes_read",
-    "dram_bytes_written",
-    "l2_sectors",
-)
+_WORK = ("inst_executed_total", "registers_per_thread", "achieved_occupancy_pct",
+         "dram_bytes_read", "dram_bytes_written", "l2_sectors")  # fmt: skip
 _AMOUNTS = ("inst_executed_total", "l2_sectors")
 """Summed over a run. Not DRAM traffic: ncu flushes the caches before each replay, so launches of a
 run may find in L2 what each replay reads from DRAM."""

@@ -106,7 +106,9 @@ def _fate(
     about the same there: then the other side only just missed the limit."""
     if finding_id in _worth(there):
         return "both"
-    if not _judged(finding_id, here, there) or _may_be_cut_off(there):
+    # A launch with the maximum number of findings may have another one that was cut off.
+    is_cut = any(len(each.explanation.findings) >= MAX_FINDINGS for each in there)
+    if is_cut or not _judged(finding_id, here, there):
         return "unknown"
     shown = [f for each in here for f in each.explanation.findings if f.id == finding_id]
     alone = len(here) == len(there) == 1
@@ -119,11 +121,6 @@ def _has_moved(changes: Sequence[NumberChange]) -> bool:
     """Uses the finding's first number; the others may change for other reasons (more registers make
     more waves of the same grid). True if there is no number."""
     return not changes or changes[0].moved >= _MOVED
-
-
-def _may_be_cut_off(launches: Sequence[WeightedLaunch]) -> bool:
-    """A launch has the maximum number of findings, so another one may have been cut off."""
-    return any(len(launch.explanation.findings) >= MAX_FINDINGS for launch in launches)
 
 
 def _worth(launches: Sequence[WeightedLaunch]) -> list[str]:
@@ -143,16 +140,14 @@ def _judged(
     shown = [each for each in here if finding_id in {finding.id for finding in _raised(each)}]
     return all(
         _lacks(each) == _lacks(other)
-        and all(_has(other.explanation.launch, name) for name in _measured(each))
+        and all(
+            _has(other.explanation.launch, name)
+            for name in each.explanation.judged_by
+            if _has(each.explanation.launch, name)  # others are computed by keet
+        )
         for each in shown
         for other in there
     )
-
-
-def _measured(each: WeightedLaunch) -> Iterator[str]:
-    """Metrics that the launch was judged by, without the numbers that keet computes."""
-    explanation = each.explanation
-    return (name for name in explanation.judged_by if _has(explanation.launch, name))
 
 
 def _lacks(each: WeightedLaunch) -> set[str]:

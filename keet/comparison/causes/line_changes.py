@@ -1,9 +1,8 @@
 """Source lines of both sides, matched by their text, and how much time each took.
 
-Two versions of a source file side by side: which lines share a row, and which rows are shown.
-
-Lines that are the same or versions of one another share a row, as long as their order is the same
-on both sides. What stands between two such rows is gone on the left and new on the right.
+Two versions of a file are shown side by side. Lines that are the same or versions of one another
+share a row, as long as their order is the same on both sides. What stands between two such rows is
+gone on the left and new on the right.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import math
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby, zip_longest
 from typing import NamedTuple
@@ -21,7 +20,7 @@ from typing import NamedTuple
 from keet.analysis.hotspots.source_lines import Hotspots, find_hotspots
 from keet.analysis.library import is_toolkit
 from keet.comparison.causes.explained_pair import WeightedLaunch
-from keet.comparison.same_kernel import distinctive_lines, share_in_common
+from keet.comparison.same_kernel import common_part, distinctive_lines, share_in_common
 from keet.profile.launch import Location
 from keet.safe_text import bounded_lines
 from keet.units import Quantity
@@ -159,7 +158,7 @@ def _versions(
 def _likeness(one: str, other: str) -> float:
     """By words in any order (edits swap indices) and by characters (edits rename); 0 below
     `_ALIKE`."""
-    words = _common_words(one, other)
+    words = common_part(*(Counter(re.findall(r"\w+", line)) for line in (one, other)))
     if words >= _ALIKE:
         return words
     matcher = difflib.SequenceMatcher(None, one, other)
@@ -167,11 +166,6 @@ def _likeness(one: str, other: str) -> float:
         return 0.0
     ratio = matcher.ratio()
     return ratio if ratio >= _ALIKE else 0.0
-
-
-def _common_words(one: str, other: str) -> float:
-    bags = [Counter(re.findall(r"\w+", line)) for line in (one, other)]
-    return 2 * (bags[0] & bags[1]).total() / max(1, bags[0].total() + bags[1].total())
 
 
 _LEAST_CHANGE = 0.03
@@ -326,14 +320,12 @@ def _pairs(
     one: SideLines, other: SideLines, matched: Mapping[Location, Location]
 ) -> Iterator[tuple[LineChange, float]]:
     """Each line with a cost once, with the standard deviation of its change."""
-    places: list[tuple[Location | None, Location | None]]
-    places = [(location, matched.get(location)) for location in one.costs]
     backwards = {after: before for before, after in matched.items()}
-    places += [
-        (backwards.get(place), place)
-        for place in other.costs
-        if backwards.get(place) not in one.costs
-    ]
+    there = ((backwards.get(place), place) for place in other.costs)
+    places: Iterable[tuple[Location | None, Location | None]] = (
+        *((place, matched.get(place)) for place in one.costs),
+        *((before, after) for before, after in there if before not in one.costs),
+    )
     for before, after in places:
         costs = (one.cost(before), other.cost(after))
         code = other.code(after) if after else one.code(before)
@@ -528,10 +520,8 @@ def paired_files(one: SideLines, other: SideLines) -> list[FilePair]:
         moved = dict(set(match.lines) - set(ordered))
         rows = _rows(ordered, len(here.lines), len(there.lines))
         pairs.append(FilePair(here, there, moved, tuple(rows)))
-    for side in before.values():
-        pairs.append(FilePair(side, None, {}, tuple(_rows((), len(side.lines), 0))))
-    for side in after.values():
-        pairs.append(FilePair(None, side, {}, tuple(_rows((), 0, len(side.lines)))))
+    pairs += [FilePair(x, None, {}, tuple(_rows((), len(x.lines), 0))) for x in before.values()]
+    pairs += [FilePair(None, x, {}, tuple(_rows((), 0, len(x.lines)))) for x in after.values()]
     return sorted((pair for pair in pairs if pair.matters), key=lambda pair: -pair.time)
 
 
@@ -539,12 +529,9 @@ def _files(side: SideLines) -> dict[str, FileSide]:
     """The files with samples whose text is available."""
     times: dict[str, float] = {}
     for place, cost in side.costs.items():
-        times[place.file] = times.get(place.file, 0.0) + cost.ns
-    return {
-        file: FileSide(file, side.files[file], side, time)
-        for file, time in times.items()
-        if file in side.files
-    }
+        if place.file in side.files:
+            times[place.file] = times.get(place.file, 0.0) + cost.ns
+    return {file: FileSide(file, side.files[file], side, ns) for file, ns in times.items()}
 
 
 def _rows(ordered: Sequence[tuple[int, int]], lines: int, others: int) -> Iterator[AlignedRow]:

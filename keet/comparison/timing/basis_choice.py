@@ -1,6 +1,6 @@
 """Chooses what the times cover (whole runs, the reports, one launch), with the caveats of that.
 
-Caveats of times of whole runs: tables that do not fit, replays that differ, overlapping kernels.
+Caveats are about run tables that do not fit, replays that differ, kernels that overlap.
 
 While n kernels run at once, each is counted with 1/n of the GPU's busy time. So the share of a
 kernel changes when another one starts or stops to overlap it, although its launches take as long as
@@ -11,7 +11,7 @@ although the program gets faster.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from keet.analysis.replay_gap import ReplayGap
 from keet.comparison.comparability import (
@@ -97,18 +97,15 @@ def _recorders(runs: RunWeighting) -> Iterator[Caveat]:
 def _durations(runs: RunWeighting) -> Iterator[Caveat]:
     words = [word for which, word in enumerate(SIDES) if not runs.overlap_known(which)]
     if words:
+        names, tables = " and ".join(map(str.upper, words)), "run tables do"
+        if len(words) == 1:
+            tables = "run table does"
         text = (
-            f"the {_run_tables(words)} not record which kernels ran at the same time, so launch "
+            f"the {names} {tables} not record which kernels ran at the same time, so launch "
             "durations are summed on both sides; where kernels overlap, this sum exceeds the GPU "
             "time"
         )
         yield note("durations", text)
-
-
-def _run_tables(words: Sequence[str]) -> str:
-    """`BEFORE run table does`, `BEFORE and AFTER run tables do`."""
-    names = " and ".join(word.upper() for word in words)
-    return f"{names} run tables do" if len(words) > 1 else f"{names} run table does"
 
 
 def _migrations(runs: RunWeighting) -> Iterator[Caveat]:
@@ -131,30 +128,35 @@ def _migrations(runs: RunWeighting) -> Iterator[Caveat]:
 
 def replay_differs(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> Iterator[Caveat]:
     """Launches whose replay does not show what happened in the run."""
-    for which in (0, 1):
-        launches = pairing.launches(which)
-        gaps = [(launch, gap) for launch in launches if (gap := runs.replay_gap(which, launch))]
-        if gaps:
-            one = len(gaps) == 1 and not runs.average_times(which, *gaps[0])
-            text = Sentence(
-                "{took}: {whose} counters do not explain the difference, so no causes are given",
-                took=_took(runs, which, gaps, numbers),
-                whose="its" if one else "their",
-            )
-            yield note("replay_differs", text)
+    for which, gaps in _gaps(pairing, runs.replay_gap):
+        one = len(gaps) == 1 and not runs.average_times(which, *gaps[0])
+        text = Sentence(
+            "{took}: {whose} counters do not explain the difference, so no causes are given",
+            took=_took(runs, which, gaps, numbers),
+            whose="its" if one else "their",
+        )
+        yield note("replay_differs", text)
 
 
 def replay_not_scaled(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> Iterator[Caveat]:
     """Launches so short that the profiler's overhead is a large part of the replay."""
+    for which, gaps in _gaps(pairing, runs.replay_ratio):
+        took = _took(runs, which, gaps, numbers)
+        text = Sentence("{took}: too short to scale the replay's counters to the run", took=took)
+        yield note("replay_not_scaled", text)
+
+
+_Gaps = list[tuple[Launch, ReplayGap]]
+
+
+def _gaps(
+    pairing: Pairing, gap_of: Callable[[int, Launch], ReplayGap | None]
+) -> Iterator[tuple[int, _Gaps]]:
+    """Launches of each side that have one."""
     for which in (0, 1):
         launches = pairing.launches(which)
-        scaled = [(launch, gap) for launch in launches if (gap := runs.replay_ratio(which, launch))]
-        if scaled:
-            text = Sentence(
-                "{took}: too short to scale the replay's counters to the run",
-                took=_took(runs, which, scaled, numbers),
-            )
-            yield note("replay_not_scaled", text)
+        if gaps := [(launch, gap) for launch in launches if (gap := gap_of(which, launch))]:
+            yield which, gaps
 
 
 def few_like_profiled(runs: RunWeighting, pairing: Pairing, numbers: Numbers) -> Iterator[Caveat]:
@@ -185,9 +187,7 @@ def share_or_less(share: Evidence) -> Sentence:
     return Sentence("{share:.0f}", share=share)
 
 
-def _took(
-    runs: RunWeighting, which: int, gaps: Sequence[tuple[Launch, ReplayGap]], numbers: Numbers
-) -> Sentence:
+def _took(runs: RunWeighting, which: int, gaps: _Gaps, numbers: Numbers) -> Sentence:
     """`relax took 5.25 us under replay and 549 us in the BEFORE run`; of several, each."""
     launch, first = gaps[0]
     word, kernel = SIDES[which], launch.kernel
@@ -382,12 +382,8 @@ def choose_weighting(
 def _of_runs(before: Side, after: Side) -> bool:
     """Not for two launches of one report, which are in the same run."""
     counts_given = before.times is not None or after.times is not None
-    return (
-        before.has_tables
-        and after.has_tables
-        and not counts_given
-        and not _within_report(before, after)
-    )
+    has_tables = before.has_tables and after.has_tables
+    return has_tables and not counts_given and not _within_report(before, after)
 
 
 def _within_report(before: Side, after: Side) -> bool:

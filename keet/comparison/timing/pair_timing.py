@@ -128,11 +128,7 @@ Weights = tuple[Sequence[float], Sequence[float]]
 
 
 def time_pair(
-    pairing: Pairing,
-    before: Side,
-    after: Side,
-    doubt: float = 0.0,
-    weights: Weights | None = None,
+    pairing: Pairing, before: Side, after: Side, doubt: float = 0.0, weights: Weights | None = None
 ) -> Timing:
     """`weights`: default: each launch counts as often as the reports have it."""
     ones, others = weights or (

@@ -3,12 +3,9 @@
 - `reports` (`Weighting`): each launch counts as often as the reports have it, or as `--times` says.
 - `per_launch` (`PerLaunchWeighting`): it is not known how often the program launches each kernel,
   and something suggests that this changed. Kernels are compared per launch; there is no total.
-- `run` (`RunWeighting`): run tables say how many launches each profiled launch represents.
-
-Weights of profiled launches by the run tables of both sides: `RunWeighting`.
-
-Each launch of a run is represented by one profiled launch or by none. So the times of the pairs and
-of the kernels that were not profiled add up to the busy time of the run.
+- `run` (`RunWeighting`): run tables say how many launches each profiled launch represents. Each
+  launch of a run is represented by one profiled launch or by none. So the times of the pairs and of
+  the kernels that were not profiled add up to the busy time of the run.
 """
 
 from __future__ import annotations
@@ -232,10 +229,7 @@ class PerLaunchWeighting(Weighting):
 
 
 def weighting_without_tables(
-    before: Side,
-    after: Side,
-    pairings: Sequence[Pairing],
-    caveats: Sequence[Sequence[Caveat]],
+    before: Side, after: Side, pairings: Sequence[Pairing], caveats: Sequence[Sequence[Caveat]]
 ) -> Weighting:
     if before.times is not None or after.times is not None:
         return Weighting(before, after)
@@ -268,20 +262,16 @@ def _is_whole(pairing: Pairing, before: Side, after: Side) -> bool:
 
 def _changes(pairs: Sequence[tuple[Pairing, Sequence[Caveat]]]) -> Iterator[NoTotal]:
     sized = [p for p, caveats in pairs if any(caveat.id in _SIZE_CHANGED for caveat in caveats)]
+    single = [p for p, _ in pairs if p.before and p.after and not p.has_parts]
+    counted = [p for p in single if p.counts[0] != p.counts[1]]
     for cause, pairings in (
-        ("the number of launches changed", [p for p, _ in pairs if _other_count(p)]),
+        ("the number of launches changed", counted),
         ("kernels were fused or split", [p for p, _ in pairs if p.has_parts]),
         ("the work per launch may have changed", sized),
         ("some kernels are in one report only", [p for p, _ in pairs if not all(p.sides)]),
     ):
         if pairings:
             yield NoTotal(cause, tuple(pairing.kernel for pairing in pairings))
-
-
-def _other_count(pairing: Pairing) -> bool:
-    if not (pairing.before and pairing.after) or pairing.has_parts:
-        return False
-    return pairing.counts[0] != pairing.counts[1]
 
 
 class TimeSum(NamedTuple):

@@ -28,17 +28,14 @@ def test_an_account_that_adds_up() -> None:
     assert row.not_attributable == 20
 
 
-@each_row(
-    "parts",
-    [
-        [part("idle", 30.0), part("issue", 69.8)],
-        [part("idle", 30.0), part("issue", 70.2)],
-        [part("idle", 100.0, part("tail", 99.0))],
-        [part("idle", 100.0, part("tail", 100.0, part("a", 99.8)))],
-        [part("idle", 100.5), part("issue", -0.5)],
-        [],
-    ],
-)
+@each_row("parts", [
+    [part("idle", 30.0), part("issue", 69.8)],
+    [part("idle", 30.0), part("issue", 70.2)],
+    [part("idle", 100.0, part("tail", 99.0))],
+    [part("idle", 100.0, part("tail", 100.0, part("a", 99.8)))],
+    [part("idle", 100.5), part("issue", -0.5)],
+    [],
+])  # fmt: skip
 def test_an_account_that_does_not_add_up(parts: list[TimePart]) -> None:
     assert not of(*parts).closes
 

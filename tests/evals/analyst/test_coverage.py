@@ -92,15 +92,12 @@ def test_the_command_prints_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert "1 of 1 readable reports" in page
 
 
-@each_row(
-    ("name", "kind"),
-    [
-        ("tour_full.ncu-repz", "full"),
-        ("tour_basic.ncu-repz", "basic"),
-        ("tour_lines.ncu-repz", "other"),
-        ("metrics_only.ncu-repz", "other"),
-    ],
-)
+@each_row(("name", "kind"), [
+    ("tour_full.ncu-repz", "full"),
+    ("tour_basic.ncu-repz", "basic"),
+    ("tour_lines.ncu-repz", "other"),
+    ("metrics_only.ncu-repz", "other"),
+])  # fmt: skip
 def test_sets_are_told_by_their_sections(name: str, kind: str) -> None:
     profile = profile_of(report(name))
     assert report_set(profile.launches[0]) == kind

@@ -29,14 +29,11 @@ def test_thirteen_reports_have_answers_of_the_catalog() -> None:
     assert all(each.agrees and each.reason for each in ANSWERS)
 
 
-@each_row(
-    ("id_", "text", "verdict"),
-    [
-        ("uncoalesced_global", "swap the thread's axes: the Axis", "agrees"),
-        ("uncoalesced_global", "something else", "partly"),
-        ("tail_effect", "the axis", "differs"),
-    ],
-)
+@each_row(("id_", "text", "verdict"), [
+    ("uncoalesced_global", "swap the thread's axes: the Axis", "agrees"),
+    ("uncoalesced_global", "something else", "partly"),
+    ("tail_effect", "the axis", "differs"),
+])  # fmt: skip
 def test_verdicts(id_: str, text: str, verdict: str) -> None:
     assert verdict_on(FLIP, FirstAnswer("finding", id_, 2.0), text) == verdict
 

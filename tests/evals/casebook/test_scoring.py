@@ -97,18 +97,15 @@ def test_any_forecast_of_a_gain_on_a_look_alike_counts(wording) -> None:
     wording([" | ".join(row[:3]) for row in diagnosis._overall(scores)])
 
 
-@each_row(
-    ("other", "confirms"),
-    [
-        ({"finding": "latency_bound", "speedup": 1.15}, True),
-        ({"finding": "latency_bound", "speedup": 1.14}, False),
-        ({"finding": "tail_effect"}, False),
-        ({"finding": "latency_bound", "start": "n/b"}, False),
-        ({"finding": "latency_bound", "family": "fft"}, False),
-        ({"steps": (("latency_bound", 1.3), ("barrier_bound", 3.0))}, True),
-        ({"steps": (("latency_bound", 1.1), ("barrier_bound", 3.6))}, False),
-    ],
-)
+@each_row(("other", "confirms"), [
+    ({"finding": "latency_bound", "speedup": 1.15}, True),
+    ({"finding": "latency_bound", "speedup": 1.14}, False),
+    ({"finding": "tail_effect"}, False),
+    ({"finding": "latency_bound", "start": "n/b"}, False),
+    ({"finding": "latency_bound", "family": "fft"}, False),
+    ({"steps": (("latency_bound", 1.3), ("barrier_bound", 3.0))}, True),
+    ({"steps": (("latency_bound", 1.1), ("barrier_bound", 3.6))}, False),
+])  # fmt: skip
 def test_a_promise_is_confirmed_by_a_case_with_the_same_start(
     other: dict[str, object], confirms: bool
 ) -> None:

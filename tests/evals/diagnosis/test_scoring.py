@@ -60,17 +60,14 @@ def test_misses_and_hits_say_why(wording) -> None:
     wording(scored(a_claim("sfu_bound"), placed).why)
 
 
-@each_row(
-    ("places", "located"),
-    [
-        ((), False),
-        ((("slow.cu", 7),), True),
-        ((("slow.cu", 1), ("slow.cu", 2), ("slow.cu", 9)), True),
-        ((("slow.cu", 1), ("slow.cu", 2), ("slow.cu", 3), ("slow.cu", 9)), False),
-        ((("header.h", 7),), False),
-        ((("slow.cu", 8),), False),
-    ],
-)
+@each_row(("places", "located"), [
+    ((), False),
+    ((("slow.cu", 7),), True),
+    ((("slow.cu", 1), ("slow.cu", 2), ("slow.cu", 9)), True),
+    ((("slow.cu", 1), ("slow.cu", 2), ("slow.cu", 3), ("slow.cu", 9)), False),
+    ((("header.h", 7),), False),
+    ((("slow.cu", 8),), False),
+])  # fmt: skip
 def test_a_cause_line_is_among_the_first_three_places(
     places: tuple[tuple[str, int], ...], located: bool
 ) -> None:

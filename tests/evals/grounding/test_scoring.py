@@ -31,8 +31,7 @@ def test_mutants(mutants: list[Mutant], explained: SampleExplanations) -> None:
 
 
 @each_row(
-    "kind",
-    ["first digit", "last digit, by one", "two digits swapped", "decimal point moved"],
+    "kind", ["first digit", "last digit, by one", "two digits swapped", "decimal point moved"]
 )
 def test_changed_digits_are_no_rounding_of_the_value(
     explained: SampleExplanations, kind: str

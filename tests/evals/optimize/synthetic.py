@@ -24,11 +24,7 @@ def round_of(outcome: Outcome) -> RoundResult:
 Items = Mapping[str, Mapping[ConditionName, Sequence[Sequence[Outcome]]]]
 
 
-def result_of(
-    items: Items,
-    rounds: int = 2,
-    **best_known: float,
-) -> EvalResult:
+def result_of(items: Items, rounds: int = 2, **best_known: float) -> EvalResult:
     """By program (each from the start `naive`) and condition: the attempts."""
     chains = [
         ChainResult(

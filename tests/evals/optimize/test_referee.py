@@ -78,15 +78,12 @@ def test_wrong_programs(run_folder: Path) -> None:
     assert checked(run_folder, RIGHT) == (0, "")
 
 
-@each_row(
-    ("source", "is_refused"),
-    [
-        ('getenv ("HOME");', True),
-        ("std::ifstream in;", True),
-        ("system(0);", True),
-        ("// solves the linear system; reopen (twice)\nforkful(1); is_open();", False),
-    ],
-)
+@each_row(("source", "is_refused"), [
+    ('getenv ("HOME");', True),
+    ("std::ifstream in;", True),
+    ("system(0);", True),
+    ("// solves the linear system; reopen (twice)\nforkful(1); is_open();", False),
+])  # fmt: skip
 def test_sources_that_are_refused(source: str, is_refused: bool) -> None:
     assert bool(REFUSED.search(source)) == is_refused
 

@@ -6,16 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from compared import (
-    Kernel,
-    changed,
-    difference,
-    made,
-    report,
-    sample,
-    sample_difference,
-    without,
-)
+from compared import Kernel, changed, difference, made, report, sample, sample_difference, without
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -101,15 +92,12 @@ def test_a_missing_section_makes_nothing_fixed_or_new() -> None:
 
 
 @pytest.mark.slow
-@each_row(
-    ("name", "section"),
-    [
-        ("panel_product", "warp_issue_stalled"),
-        ("key_count", "dram__"),
-        ("matrix_flip", "l1tex__"),
-        ("page_walk", "pct_of_peak"),
-    ],
-)
+@each_row(("name", "section"), [
+    ("panel_product", "warp_issue_stalled"),
+    ("key_count", "dram__"),
+    ("matrix_flip", "l1tex__"),
+    ("page_walk", "pct_of_peak"),
+])  # fmt: skip
 def test_missing_metrics_make_nothing_new(name: str, section: str) -> None:
     """Against the same pair with all numbers: nothing more is fixed or new."""
     before, after = sample(name), sample(name, "fast")

@@ -100,15 +100,12 @@ def test_captures_that_weaken() -> None:
     assert _captures(before, without(other, "per_second"))["clock_control"] == "weakens"
 
 
-@each_row(
-    ("one", "other", "differs"),
-    [
-        ("ncu ./a", "ncu --cache-control all ./a", False),
-        ("ncu --cache-control=none ./a", "ncu --cache-control none ./a", False),
-        ("ncu --cache-control  none ./a", "ncu ./a", True),
-        ("ncu ./a", None, False),
-    ],
-)
+@each_row(("one", "other", "differs"), [
+    ("ncu ./a", "ncu --cache-control all ./a", False),
+    ("ncu --cache-control=none ./a", "ncu --cache-control none ./a", False),
+    ("ncu --cache-control  none ./a", "ncu ./a", True),
+    ("ncu ./a", None, False),
+])  # fmt: skip
 def test_cache_control_by_the_command_line(one: str, other: str | None, *, differs: bool) -> None:
     found = _captures(made("a", command_line=one), made("a", command_line=other))
     assert ("cache_control" in found) == differs

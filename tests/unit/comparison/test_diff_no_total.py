@@ -85,13 +85,10 @@ def test_what_a_total_needs() -> None:
     assert "of the total" not in rings.next.text
 
 
-@each_row(
-    ("before", "after", "how"),
-    [
-        (Kernel("smooth_step", 1e6), Kernel("smooth_step_fast", 4e5), "renamed"),
-        (Kernel("k", 1e6), Kernel("k", 4e6, grid=(3000, 1, 1)), "reshaped"),
-    ],
-)
+@each_row(("before", "after", "how"), [
+    (Kernel("smooth_step", 1e6), Kernel("smooth_step_fast", 4e5), "renamed"),
+    (Kernel("k", 1e6), Kernel("k", 4e6, grid=(3000, 1, 1)), "reshaped"),
+])  # fmt: skip
 def test_without_instruction_counts_there_is_no_total(
     before: Kernel, after: Kernel, how: str
 ) -> None:

@@ -45,13 +45,10 @@ def test_the_same_kernel_in_the_same_shape() -> None:
     assert [pair.how for pair in told] == ["same", "same", "added"]
 
 
-@each_row(
-    ("before", "after", "pairs"),
-    [
-        ([10, 1000], [1000, 20], {(1000, 1000, "same"), (10, 20, "reshaped")}),
-        ([4096, 16], [32, 8192], {(16, 32, "reshaped"), (4096, 8192, "reshaped")}),
-    ],
-)
+@each_row(("before", "after", "pairs"), [
+    ([10, 1000], [1000, 20], {(1000, 1000, "same"), (10, 20, "reshaped")}),
+    ([4096, 16], [32, 8192], {(16, 32, "reshaped"), (4096, 8192, "reshaped")}),
+])  # fmt: skip
 def test_shapes(before: list[int], after: list[int], pairs: set[tuple[int, int, str]]) -> None:
     sides = (groups(*(Kernel("a", grid=(n, 1, 1)) for n in each)) for each in (before, after))
     found = pair_groups(*sides)
@@ -109,33 +106,27 @@ def _elementwise(functor: str) -> Kernel:
     return Kernel("vectorized_elementwise_kernel", arguments=inner, parameters="int, float, " * 5)
 
 
-@each_row(
-    ("before", "after", "are_paired"),
-    [
-        (_elementwise("AddFunctor"), _elementwise("ExponentialFunctor"), False),
-        (_of("kernel_1", _SOURCE), _of("improved", _EDITED), True),
-        (_of("softmax_rows", _SOURCE), _of("softmax_columns", _STRANGERS), False),
-        (_of("mix", _SOURCE, _HEADER), _of("norm", _SOURCE, _HEADER), False),
-    ],
-)
+@each_row(("before", "after", "are_paired"), [
+    (_elementwise("AddFunctor"), _elementwise("ExponentialFunctor"), False),
+    (_of("kernel_1", _SOURCE), _of("improved", _EDITED), True),
+    (_of("softmax_rows", _SOURCE), _of("softmax_columns", _STRANGERS), False),
+    (_of("mix", _SOURCE, _HEADER), _of("norm", _SOURCE, _HEADER), False),
+])  # fmt: skip
 def test_sources_and_functors_decide(before: Kernel, after: Kernel, *, are_paired: bool) -> None:
     """Headers of libraries do not make sources similar."""
     wanted = ["renamed"] if are_paired else ["removed", "added"]
     assert [how for *_, how in _paired(before=[before], after=[after])] == wanted
 
 
-@each_row(
-    ("one", "other"),
-    [
-        ("init_curand_kernel", "init_borders"),
-        ("matrix_addition2D", "apply_matrix"),
-        ("VecAdd_kernel", "kernel"),
-        ("matmul_kernel", "fill_kernel"),
-        ("warptiling", "warmingUp"),
-        ("transpose_tiles", "tensor_tiles"),
-        ("triton_poi_fused_add_0", "triton_red_fused_mean_1"),
-    ],
-)
+@each_row(("one", "other"), [
+    ("init_curand_kernel", "init_borders"),
+    ("matrix_addition2D", "apply_matrix"),
+    ("VecAdd_kernel", "kernel"),
+    ("matmul_kernel", "fill_kernel"),
+    ("warptiling", "warmingUp"),
+    ("transpose_tiles", "tensor_tiles"),
+    ("triton_poi_fused_add_0", "triton_red_fused_mean_1"),
+])  # fmt: skip
 def test_unrelated_kernels_are_not_paired(one: str, other: str) -> None:
     assert [how for *_, how in _paired(before=[one], after=[other])] == ["removed", "added"]
     assert [how for *_, how in _paired(before=[one], after=[other], guess=True)] == ["renamed"]

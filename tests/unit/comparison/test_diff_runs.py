@@ -233,9 +233,7 @@ def test_the_gate_judges_the_run() -> None:
 
 _NAMES = ("alpha", "beta", "gamma", "delta")
 _SPENT = st.dictionaries(
-    st.sampled_from(_NAMES),
-    st.tuples(st.integers(1, 1000), st.floats(1e4, 1e9)),
-    min_size=1,
+    st.sampled_from(_NAMES), st.tuples(st.integers(1, 1000), st.floats(1e4, 1e9)), min_size=1
 )
 
 
@@ -285,16 +283,13 @@ def _spans(before: float | None, after: float | None, **fields: object) -> Diffe
     )
 
 
-@each_row(
-    ("before", "after", "text"),
-    [
-        (6.12e6, 1e6, "6.12 ms → 1 ms, 6.12x shorter."),
-        (1e6, 6.12e6, "1 ms → 6.12 ms, 6.12x longer."),
-        (4e6, 4.1e6, "4 ms → 4.10 ms."),
-        (1.1e6, 1.2e6, None),  # busy for most of it
-        (6.12e6, None, None),
-    ],
-)
+@each_row(("before", "after", "text"), [
+    (6.12e6, 1e6, "6.12 ms → 1 ms, 6.12x shorter."),
+    (1e6, 6.12e6, "1 ms → 6.12 ms, 6.12x longer."),
+    (4e6, 4.1e6, "4 ms → 4.10 ms."),
+    (1.1e6, 1.2e6, None),  # busy for most of it
+    (6.12e6, None, None),
+])  # fmt: skip
 def test_the_length_of_runs_with_much_idle_time_is_printed(
     before: float | None, after: float | None, text: str | None
 ) -> None:

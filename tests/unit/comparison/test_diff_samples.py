@@ -190,16 +190,13 @@ def _shares(pair: PairDifference) -> list[tuple[str, str | None, str | None, flo
     ]
 
 
-@each_row(
-    ("before", "after"),
-    [
-        ("pipeline_before.ncu-repz", "pipeline_after.ncu-repz"),
-        ("pipeline_before.ncu-repz", "pipeline_double.ncu-repz"),
-        ("pipeline_warm.ncu-repz", "pipeline_after.ncu-repz"),
-        ("processes.ncu-repz", "nvtx.ncu-repz"),
-        ("range.ncu-rep", "graph.ncu-repz"),
-    ],
-)
+@each_row(("before", "after"), [
+    ("pipeline_before.ncu-repz", "pipeline_after.ncu-repz"),
+    ("pipeline_before.ncu-repz", "pipeline_double.ncu-repz"),
+    ("pipeline_warm.ncu-repz", "pipeline_after.ncu-repz"),
+    ("processes.ncu-repz", "nvtx.ncu-repz"),
+    ("range.ncu-rep", "graph.ncu-repz"),
+])  # fmt: skip
 @pytest.mark.slow
 def test_other_reports_mirror(before: str, after: str) -> None:
     one, other = report(before), report(after)

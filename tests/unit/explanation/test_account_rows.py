@@ -60,13 +60,10 @@ def test_rows_of_real_launches_add_up(path: Path, most: int) -> None:
         assert all(row.us is None or row.us.id in entered for row in rows)
 
 
-@each_row(
-    ("name", "label", "time"),
-    [
-        ("matrix_flip", "waiting for L2, which is busy", "609.9 us"),
-        ("row_norms", "SMs idle: fewer blocks than SMs", "125.5 us"),
-    ],
-)
+@each_row(("name", "label", "time"), [
+    ("matrix_flip", "waiting for L2, which is busy", "609.9 us"),
+    ("row_norms", "SMs idle: fewer blocks than SMs", "125.5 us"),
+])  # fmt: skip
 def test_the_first_row_says_what_takes_most_of_the_time(name: str, label: str, time: str) -> None:
     diagnosis = diagnosed(name, code=False)
     first = account_rows(diagnosis.view, diagnosis.account)[0]

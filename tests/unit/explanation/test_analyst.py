@@ -57,24 +57,19 @@ SECTORS = {
 }
 
 
-@each_row(
-    ("metrics", "praised"),
-    [
-        (LOADS | {"bank_conflicts_store": 0}, ["shared_bank_conflict"]),
-        (LOADS | {"bank_conflicts_store": 50}, []),
-        (SECTORS | {"global_reduction_sectors": 10}, ["uncoalesced_global"]),
-        (SECTORS | {"global_reduction_sectors": 500}, []),
-    ],
-)
+@each_row(("metrics", "praised"), [
+    (LOADS | {"bank_conflicts_store": 0}, ["shared_bank_conflict"]),
+    (LOADS | {"bank_conflicts_store": 50}, []),
+    (SECTORS | {"global_reduction_sectors": 10}, ["uncoalesced_global"]),
+    (SECTORS | {"global_reduction_sectors": 500}, []),
+])  # fmt: skip
 def test_what_is_praised(metrics: dict[str, float], praised: list[str]) -> None:
     """Shared memory if loads and stores are clean, coalescing unless reductions dominate."""
     view = LaunchView(made_up({"dram": 20.0}, None, None, **metrics))
     assert [note.id for note in _healthy(view, set())] == praised
 
 
-def test_findings_beyond_top_are_not_listed(
-    profile_of: Callable[[str], Profile],
-) -> None:
+def test_findings_beyond_top_are_not_listed(profile_of: Callable[[str], Profile]) -> None:
     profile = profile_of("zoo.ncu-repz")
     every, first = (explain(profile, profile.launches[4:5], top, sass=False) for top in (5, 1))
     assert len(every.launches[0].findings) > 1

@@ -18,14 +18,7 @@ from keet.explanation.program import ProgramExplanation, program_of
 from keet.pages.blocks import Reader
 from keet.pages.launch import Shown, launch_section
 from keet.pages.program import answer_text, figures, gain_text
-from keet.profile import (
-    Launch,
-    Profile,
-    Provenance,
-    RawMetric,
-    SpeedupEstimate,
-    SpeedupScope,
-)
+from keet.profile import Launch, Profile, Provenance, RawMetric, SpeedupEstimate, SpeedupScope
 from keet.report.printed.details_page import rule_result
 from keet.report.snapshot import InMemoryLaunch
 from tests.page_blocks import texts_of

@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 
 from keet.analysis.ledger import Ledger
-from keet.catalog.loading import (
-    CASE_SUMMARIES,
-    PRECEDENTS,
-    Precedents,
-    case_summaries,
-    precedents,
-)
+from keet.catalog.loading import CASE_SUMMARIES, PRECEDENTS, Precedents, case_summaries, precedents
 from keet.diagnosis import finding as finding_module
 from keet.documents.finding import CaseDocument, CaseStepDocument
 from keet.evidence import Evidence, constant
@@ -30,13 +24,7 @@ from kernels_samples.casebook.short_files import precedents_text as file_text
 from kernels_samples.casebook.short_files import summaries_text, telling_lines
 from tests.conftest import needs_corpus
 from tests.rows import each_row
-from tests.unit.analysis.real_launches import (
-    CASES,
-    SAMPLES,
-    launch_of,
-    profile_of,
-    public_profile,
-)
+from tests.unit.analysis.real_launches import CASES, SAMPLES, launch_of, profile_of, public_profile
 from tests.unit.explanation.made_finding import finding
 
 
@@ -148,15 +136,12 @@ def test_gains_are_of_the_finding_alone_and_look_alikes_are_not_among_them() -> 
     }
 
 
-@each_row(
-    "row",
-    [
-        Precedents(1, 2.15, 2.15, 2.15, 0),
-        Precedents(23, 1.42, 2.31, 13.7, 1),
-        Precedents(9, 2.8, 8.0, 12.0, 0),
-        Precedents(9, 1.1, 1.2, 1.5, 0),
-    ],
-)
+@each_row("row", [
+    Precedents(1, 2.15, 2.15, 2.15, 0),
+    Precedents(23, 1.42, 2.31, 13.7, 1),
+    Precedents(9, 2.8, 8.0, 12.0, 0),
+    Precedents(9, 1.1, 1.2, 1.5, 0),
+])  # fmt: skip
 def test_the_sentence_has_the_range_of_measured_gains(
     row: Precedents, monkeypatch: pytest.MonkeyPatch, wording
 ) -> None:
@@ -193,16 +178,13 @@ def gain(factor: float) -> Evidence:
     return constant(factor, "", "gain")
 
 
-@each_row(
-    ("finding", "forecast", "text"),
-    [
-        ("latency_bound", (1.6, 2.1, 3.9), "2.1x faster (1.6x to 3.9x)"),
-        ("launch_bound", (1.6, 2.1, 3.9), "2.1x the work in the same time (1.6x to 3.9x)"),
-        ("latency_bound", (1.0, 1.02, 2.4), "1.02x faster (1.0x to 2.4x)"),
-        ("local_memory_spill", (21, 27, 30), "27x faster (21x or more)"),
-        (None, (1.0, 1.05, 1.2), "1.05x faster (1.0x to 1.2x)"),
-    ],
-)
+@each_row(("finding", "forecast", "text"), [
+    ("latency_bound", (1.6, 2.1, 3.9), "2.1x faster (1.6x to 3.9x)"),
+    ("launch_bound", (1.6, 2.1, 3.9), "2.1x the work in the same time (1.6x to 3.9x)"),
+    ("latency_bound", (1.0, 1.02, 2.4), "1.02x faster (1.0x to 2.4x)"),
+    ("local_memory_spill", (21, 27, 30), "27x faster (21x or more)"),
+    (None, (1.0, 1.05, 1.2), "1.05x faster (1.0x to 1.2x)"),
+])  # fmt: skip
 def test_forecasts(finding: str | None, forecast: tuple[float, float, float], text: str) -> None:
     """A range that ends at the largest gain that keet computes has no upper end."""
     assert range_text(finding, *map(gain, forecast)) == text

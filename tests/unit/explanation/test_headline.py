@@ -16,12 +16,7 @@ from keet.catalog import hardware_units
 from keet.diagnosis.diagnosis import Diagnosis, diagnose
 from keet.diagnosis.finding import Finding
 from keet.explanation.analyst import explain
-from keet.explanation.headline import (
-    Verdict,
-    distinct_units,
-    leading_units,
-    verdict_of,
-)
+from keet.explanation.headline import Verdict, distinct_units, leading_units, verdict_of
 from keet.pages.explain import without_code_text
 from keet.profile import Device, Launch
 from tests.conftest import REPORTS, needs_corpus

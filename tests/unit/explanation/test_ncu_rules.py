@@ -12,14 +12,7 @@ from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.finding import Finding
 from keet.explanation.finding_notes import why_only_possible
 from keet.explanation.ncu_rules import judge_rule, precedes_findings, second_opinion
-from keet.profile import (
-    Device,
-    KernelName,
-    Launch,
-    SpeedupEstimate,
-    SpeedupScope,
-    Workload,
-)
+from keet.profile import Device, KernelName, Launch, SpeedupEstimate, SpeedupScope, Workload
 from keet.report.printed.details_page import rule_result
 from keet.report.snapshot import InMemoryLaunch
 from tests.conftest import REPORTS, needs_corpus
@@ -53,16 +46,13 @@ def test_which_finding_a_rule_agrees_with() -> None:
 BLOCKS = finding("occupancy_limited_block", variant=SHORT_BLOCKS)
 
 
-@each_row(
-    ("found", "number", "is_consequence"),
-    [
-        ([finding("uncoalesced_global"), finding("warp_divergence")], None, False),
-        ([finding("uncoalesced_global"), finding("small_grid")], 2, True),
-        ([*map(finding, ("warp_divergence", "load_imbalance", "latency_bound"))], 2, True),
-        ([finding("uncoalesced_global"), BLOCKS], 2, True),
-        ([finding("latency_bound")], 1, False),
-    ],
-)
+@each_row(("found", "number", "is_consequence"), [
+    ([finding("uncoalesced_global"), finding("warp_divergence")], None, False),
+    ([finding("uncoalesced_global"), finding("small_grid")], 2, True),
+    ([*map(finding, ("warp_divergence", "load_imbalance", "latency_bound"))], 2, True),
+    ([finding("uncoalesced_global"), BLOCKS], 2, True),
+    ([finding("latency_bound")], 1, False),
+])  # fmt: skip
 def test_low_occupancy_is_a_consequence_of_too_few_or_unequal_blocks_only(
     found: list[Finding], number: int | None, is_consequence: bool
 ) -> None:

@@ -94,14 +94,11 @@ def test_what_is_said_of_two_kernels(case: str, wording) -> None:
     wording(texts_of(*GROUPS[case]()) or "nothing", case=case)
 
 
-@each_row(
-    ("report", "text"),
-    [
-        ("pipeline_after", "scale_bias_clamp (#0) moves as many bytes from and to DRAM"),
-        ("pipeline_before", ""),  # `sum_blocks` reads as much as `scale`, and stores nothing
-        ("tour_basic", ""),  # counts neither
-    ],
-)
+@each_row(("report", "text"), [
+    ("pipeline_after", "scale_bias_clamp (#0) moves as many bytes from and to DRAM"),
+    ("pipeline_before", ""),  # `sum_blocks` reads as much as `scale`, and stores nothing
+    ("tour_basic", ""),  # counts neither
+])  # fmt: skip
 def test_programs(report: str, text: str) -> None:
     found = [each for each in program_at(REPORTS, report).texts if "in less time" in each]
     assert len(found) == bool(text)
@@ -127,10 +124,7 @@ def test_kernels_that_store_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_corpus
-@each_row(
-    ("name", "fastest_first"),
-    [("hzchen", (1, 0, 2)), ("AveryClapp", (3, 2, 1, 0))],
-)
+@each_row(("name", "fastest_first"), [("hzchen", (1, 0, 2)), ("AveryClapp", (3, 2, 1, 0))])
 def test_savings_of_versions_of_the_same_work_are_not_added_up(
     name: str, fastest_first: tuple[int, ...]
 ) -> None:

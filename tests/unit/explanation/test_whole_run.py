@@ -139,10 +139,7 @@ RUNS: dict[str, tuple[Sequence[KernelRun], dict[str, Any]]] = {
     "another program": ((kernel("solve", 2, 20),), {"recorder": "file"}),
     "far longer launches": ((OWN, kernel(NORMALISE, 10, 5e3, **shaped(8192, 5e5, 5e5, 5e5))), {}),
     "similar launches": ((OWN, kernel(NORMALISE, 40, 0.8, **shaped(4096, 19, 20, 21))), {}),
-    "none of the shape": (
-        (kernel(NORMALISE, 40, 8, grid=(4096, 1, 1), block=(256, 1, 1)),),
-        {},
-    ),
+    "none of the shape": ((kernel(NORMALISE, 40, 8, grid=(4096, 1, 1), block=(256, 1, 1)),), {}),
     "managed memory": ((*TWO, kernel(NORMALISE, 100, 241, overlapped_ns=0.0)), MANAGED),
     "cold caches under replay": ((*TWO, kernel(NORMALISE, 100, 0.9, **SHAPE)), {}),
     # 14.69 us and 6.43 us under replay, 10.5 us on average in the run: nothing differs.
@@ -235,13 +232,10 @@ def test_rows_add_up_to_the_run(busy: list[float], most: int) -> None:
     assert single == sorted(single, reverse=True)
 
 
-@each_row(
-    ("value", "text"),
-    [
-        (0, "0%"), (0.01, "<0.1%"), (0.06, "0.1%"), (0.94, "0.9%"), (9.9, "9.9%"), (9.96, "10%"),
-        (71.2, "71%"), (99.4, "99%"), (99.7, "99.7%"), (99.96, "100%"), (100, "100%"),
-    ],
-)  # fmt: skip
+@each_row(("value", "text"), [
+    (0, "0%"), (0.01, "<0.1%"), (0.06, "0.1%"), (0.94, "0.9%"), (9.9, "9.9%"), (9.96, "10%"),
+    (71.2, "71%"), (99.4, "99%"), (99.7, "99.7%"), (99.96, "100%"), (100, "100%"),
+])  # fmt: skip
 def test_share_formats(value: float, text: str) -> None:
     assert time_share_text(value) == f"{constant(value, '%', 'share'):share}" == text
 

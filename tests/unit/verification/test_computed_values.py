@@ -12,12 +12,7 @@ from keet.profile import Profile
 from keet.report import read_profile
 from keet.units import Quantity
 from keet.verification.launch_values import ComputedValues, _places
-from keet.verification.named_values import (
-    ComputedValue,
-    SentenceWords,
-    WordsAround,
-    content_words,
-)
+from keet.verification.named_values import ComputedValue, SentenceWords, WordsAround, content_words
 from keet.verification.numbers import find_numbers
 from keet.verification.sentences import without_asides, without_quotes
 from keet.verification.subjects import find_places
@@ -60,19 +55,16 @@ def known(*entries: ComputedValue) -> ComputedValues:
     return ComputedValues(general=lambda: entries)
 
 
-@each_row(
-    ("value", "text", "is_found"),
-    [
-        (FORECAST, "Without its bank conflicts it would be 2.1x faster.", True),
-        (FORECAST, "Without its bank conflicts it would be 2.2x faster.", False),
-        (FORECAST, "Without its atomics it would be 2.1x faster.", False),
-        (FORECAST, "There are 2.1 bank conflicts.", False),
-        (BOTH_WAYS, "Between L1 and L2, 4 MB move.", True),
-        (BOTH_WAYS, "It writes 4 MB from L1 to L2.", False),
-        (BOTH_WAYS, "It writes 4 MB between L1 and L2.", False),
-        (BOTH_WAYS, "It reads and writes 4 MB between L1 and L2.", True),
-    ],
-)
+@each_row(("value", "text", "is_found"), [
+    (FORECAST, "Without its bank conflicts it would be 2.1x faster.", True),
+    (FORECAST, "Without its bank conflicts it would be 2.2x faster.", False),
+    (FORECAST, "Without its atomics it would be 2.1x faster.", False),
+    (FORECAST, "There are 2.1 bank conflicts.", False),
+    (BOTH_WAYS, "Between L1 and L2, 4 MB move.", True),
+    (BOTH_WAYS, "It writes 4 MB from L1 to L2.", False),
+    (BOTH_WAYS, "It writes 4 MB between L1 and L2.", False),
+    (BOTH_WAYS, "It reads and writes 4 MB between L1 and L2.", True),
+])  # fmt: skip
 def test_both_the_name_and_the_value_have_to_fit(
     value: ComputedValue, text: str, *, is_found: bool
 ) -> None:

@@ -48,14 +48,11 @@ def test_most_true_sentences_are_confirmed() -> None:
     assert "contradicted" not in expected
 
 
-@each_row(
-    ("text", "expected"),
-    [
-        ("turn went from 32.10 us to 17.44 us.", "confirmed"),
-        ("turn went from 17.44 us to 32.10 us.", "not_found"),
-        ("turn: 17.44 us → 32.10 us", "not_found"),
-    ],
-)
+@each_row(("text", "expected"), [
+    ("turn went from 32.10 us to 17.44 us.", "confirmed"),
+    ("turn went from 17.44 us to 32.10 us.", "not_found"),
+    ("turn: 17.44 us → 32.10 us", "not_found"),
+])  # fmt: skip
 def test_a_change_has_a_direction(text: str, expected: ClaimVerdict) -> None:
     sides = [report(f"tests/data/reports/pipeline_{side}.ncu-repz")[0] for side in SIDES]
     launches = [launch for profile in sides for launch in profile.launches]

@@ -18,21 +18,18 @@ def relations(text: str, profile: Profile) -> list[RelationDocument]:
     return [each for found in verify_text(text, profile.launches) for each in found.relations]
 
 
-@each_row(
-    ("text", "kind", "factor"),
-    [
-        ("L2 is busier than DRAM.", "more", None),
-        ("DRAM lies below the L2 throughput.", "less", None),
-        ("Loads outnumber stores.", "more", None),
-        ("It is more than twice the hit rate.", "ratio", 2.0),
-        ("It has ten times fewer loads than stores.", "less", 10.0),
-        ("It takes 5.7 times as long as normalise.", "ratio", 5.7),
-        ("It is three quarters of the peak.", "ratio", 0.75),
-        ("Drain is the largest stall.", "most", None),
-        ("Drain is the second largest stall.", "unclear", None),
-        ("L1 is close to the L2 hit rate.", "close", None),
-    ],
-)
+@each_row(("text", "kind", "factor"), [
+    ("L2 is busier than DRAM.", "more", None),
+    ("DRAM lies below the L2 throughput.", "less", None),
+    ("Loads outnumber stores.", "more", None),
+    ("It is more than twice the hit rate.", "ratio", 2.0),
+    ("It has ten times fewer loads than stores.", "less", 10.0),
+    ("It takes 5.7 times as long as normalise.", "ratio", 5.7),
+    ("It is three quarters of the peak.", "ratio", 0.75),
+    ("Drain is the largest stall.", "most", None),
+    ("Drain is the second largest stall.", "unclear", None),
+    ("L1 is close to the L2 hit rate.", "close", None),
+])  # fmt: skip
 def test_found(text: str, kind: str, factor: float | None) -> None:
     (relation,) = find_relations(text)
     assert relation.kind == kind

@@ -173,6 +173,12 @@ def test_which_launch_is_meant(tour: Profile, profile_of, wording) -> None:
     assert "value of launch 1" in check.reason
 
 
+@each_row("text", ["It moves 5 GB of DRAM traffic.", "Shared memory throughput is 40 %."])
+def test_what_keet_computes_may_be_missing(text: str, profile_of) -> None:
+    """The names have no row in the catalog."""
+    assert verdicts(text, profile_of("graph.ncu-repz")) == ["not_found"]
+
+
 def test_prose_written_without_keet() -> None:
     """Written before the code was tried on it; what was wrong then is held here."""
     profile = of_sample("panel_product")
@@ -279,17 +285,14 @@ def test_synonyms_name_existing_metrics_and_are_unique() -> None:
         assert set(synonym.metrics) <= {*metrics(), *computed}
 
 
-@each_row(
-    ("text", "names"),
-    [
-        ("the L1 and L2 hit rates", ["L1", "L2 hit rates"]),
-        ("Compute (SM) Throughput", ["Compute (SM) Throughput"]),
-        ("long-scoreboard stalls and barrier stalls", ["long-scoreboard stalls", "barrier stalls"]),
-        ("the L3 hit rate", []),
-        ("requests to L2 go far", []),
-        ("L2's throughput", ["L2's throughput"]),
-        ("dram_throughput_pct", ["dram_throughput_pct"]),
-    ],
-)
+@each_row(("text", "names"), [
+    ("the L1 and L2 hit rates", ["L1", "L2 hit rates"]),
+    ("Compute (SM) Throughput", ["Compute (SM) Throughput"]),
+    ("long-scoreboard stalls and barrier stalls", ["long-scoreboard stalls", "barrier stalls"]),
+    ("the L3 hit rate", []),
+    ("requests to L2 go far", []),
+    ("L2's throughput", ["L2's throughput"]),
+    ("dram_throughput_pct", ["dram_throughput_pct"]),
+])  # fmt: skip
 def test_terms(text: str, names: list[str]) -> None:
     assert [text[term.start : term.end] for term in find_terms(text)] == names

@@ -34,25 +34,21 @@ def test_calls_grow_with_the_length(unit: str, flip: Profile) -> None:
 
 
 @each_row(
-    "text",
-    ["a.cu:" + "9" * 5000, "line " + "9" * 5000, "1x" + "9" * 5000, "#" + "9" * 5000 + " a"],
+    "text", ["a.cu:" + "9" * 5000, "line " + "9" * 5000, "1x" + "9" * 5000, "#" + "9" * 5000 + " a"]
 )
 def test_numbers_beyond_any_size_are_no_error(text: str, flip: Profile) -> None:
     """Python refuses to make an int of so many digits."""
     verify_text(f"{text} and DRAM throughput is 11.5 %.", flip.launches)
 
 
-@each_row(
-    ("text", "found"),
-    [
-        ("at slow.cu:7", [("slow.cu", 7)]),
-        ("src/a-b/slow.cu:7-slow.cu:9", [("src/a-b/slow.cu", 7), ("-slow.cu", 9)]),
-        ("Line 7 and line 12", [(None, 7), (None, 12)]),
-        ("x:7, 12:30, .cu:3 a.7:3", []),
-        ("(k.py:10,m.jl:2)", [("k.py", 10), ("m.jl", 2)]),
-        ("cmath:31", [("cmath", 31)]),
-    ],
-)
+@each_row(("text", "found"), [
+    ("at slow.cu:7", [("slow.cu", 7)]),
+    ("src/a-b/slow.cu:7-slow.cu:9", [("src/a-b/slow.cu", 7), ("-slow.cu", 9)]),
+    ("Line 7 and line 12", [(None, 7), (None, 12)]),
+    ("x:7, 12:30, .cu:3 a.7:3", []),
+    ("(k.py:10,m.jl:2)", [("k.py", 10), ("m.jl", 2)]),
+    ("cmath:31", [("cmath", 31)]),
+])  # fmt: skip
 def test_places(text: str, found: list[tuple[str | None, int]]) -> None:
     assert [(place.file, place.line) for place in find_places(text, {"cmath"})] == found
 
