@@ -55,11 +55,13 @@ class Ledger:
         quantity: Quantity | Number,
         label: str,
         *sources: Evidence,
+        unit: str = "",
         line: str | None = None,
     ) -> Evidence:
-        """Enter a number that keet computed from others, or summed over the code of a line."""
+        """Enter a number that keet computed from others, or summed over the code of a line. `unit`:
+        that of a plain number."""
         if not isinstance(quantity, Quantity):
-            quantity = Quantity(quantity, "")
+            quantity = Quantity(quantity, unit)
         evidence = self._entries.get(name if line is None else (name, line))
         if evidence is None:
             ids = tuple(map(_id_of, sources)) or None

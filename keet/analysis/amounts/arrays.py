@@ -389,9 +389,8 @@ class _Numbers:
         self.l2 = self.dram = self.one_address = None
         if (count := _one_address_atomics(view, use)) is not None:
             label = f"atomics on one address of {name}"
-            quantity = Quantity(count, "")
             entry = f"array_one_address.{name}"
-            self.one_address = view.ledger.derived(entry, quantity, label, *sources)
+            self.one_address = view.ledger.derived(entry, count, label, *sources)
         if use.read_l2_bytes is not None:
             l2 = view.get("l2_l1_read_sectors")
             self.l2 = self._bytes("l2", use.read_l2_bytes, "read from L2", *filter(None, (l2,)))
@@ -551,7 +550,7 @@ def _reasons(numbers: _Numbers, again: Sequence[AgainDocument]) -> Iterator[Sent
         if document.times is None:
             continue
         label = f"times that {numbers.name} is accessed, for {document.name}"
-        name, amount = f"array_again.{numbers.name}.{document.name}", Quantity(document.times, "")
+        name, amount = f"array_again.{numbers.name}.{document.name}", document.times
         times = numbers.view.ledger.derived(name, amount, label, numbers.requested)
         words = "{times:.1f} times by {name}"
         if document.by == "loop":

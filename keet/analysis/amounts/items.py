@@ -42,7 +42,7 @@ def item_of(view: LaunchView) -> ItemDocument | None:
     or threads combine their work in each result; else the threads."""
     if view.counted_per is not None:
         name, count = view.counted_per
-        number = view.ledger.derived("items", Quantity(count, ""), f"{name}, as the user says")
+        number = view.ledger.derived("items", count, f"{name}, as the user says")
         text = Sentence("{count} of {name}, as you said", count=number, name=name)
         return ItemDocument(name=name, count=count, basis="user", text=text, evidence=(number,))
     grid, block = view.launch.grid or (1,), view.launch.block or (1,)
@@ -103,9 +103,7 @@ def _elements(
     if size >= _WIDE_STORE:
         width = Quantity(size, "byte")
         wide = Sentence(" ({each} each)", each=view.ledger.derived("item_bytes", width, "of one"))
-    number = view.ledger.derived(
-        "items", Quantity(count, ""), f"{noun}s of {array} that are {how}", *ran
-    )
+    number = view.ledger.derived("items", count, f"{noun}s of {array} that are {how}", *ran)
     text = Sentence(
         "{count} of {array}{wide} {are} {how}",
         count=counted(number, noun),
@@ -128,7 +126,7 @@ def _threads(view: LaunchView) -> ItemDocument | None:
     if not grid or not block:
         return None
     count = math.prod((*grid, *block))
-    number = view.ledger.derived("items", Quantity(count, ""), "threads of the launch")
+    number = view.ledger.derived("items", count, "threads of the launch")
     text = Sentence("{count} threads", count=number)
     return ItemDocument(name="thread", count=count, basis="threads", text=text, evidence=(number,))
 

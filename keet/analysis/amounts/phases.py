@@ -29,7 +29,6 @@ from keet.documents.amounts import PhaseDocument, PhasesDocument
 from keet.evidence import Sentence
 from keet.profile import Location
 from keet.profile.launch import file_name
-from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.machine_code.flow.control_flow import Loop
@@ -62,7 +61,7 @@ def phases(view: LaunchView) -> PhasesDocument | None:
         return None
     numbers = {
         phase: view.ledger.derived(
-            f"phase_{phase}", Quantity(share, "%"), f"of the samples are in the {phase} phase"
+            f"phase_{phase}", share, f"of the samples are in the {phase} phase", unit="%"
         )
         for phase, share in shares.items()
     }

@@ -116,7 +116,7 @@ def _warps(view: LaunchView, blocks: Evidence | None) -> Evidence | None:
     if blocks is None or block is None or warps_per_block is None:
         return None
     label = "warps that an SM holds at a time, by its blocks"
-    warps = Quantity(warps_per_block * float(blocks.value), "")
+    warps = warps_per_block * float(blocks.value)
     return view.ledger.derived("warps_per_sm_by_blocks", warps, label, blocks, block)
 
 
@@ -243,7 +243,7 @@ def _local_bytes(view: LaunchView) -> Evidence | None:
     first = next(of_stack, None)
     size = -sum(signed(number.value) for number in first.sources) if first is not None else 0
     label = "local memory of a thread"
-    return view.ledger.derived("local_bytes_per_thread", Quantity(max(0, size), "byte"), label)
+    return view.ledger.derived("local_bytes_per_thread", max(0, size), label, unit="byte")
 
 
 _STACK_WRITES_AT_START = 2
@@ -273,8 +273,7 @@ def _spilled_bytes(view: LaunchView) -> Evidence | None:
     if len(moved) > _STACK_WRITES_AT_START or not is_same:
         return None
     label = "local memory of a thread that holds spilled registers"
-    size = Quantity(len(slots), "byte")
-    return view.ledger.derived("spilled_bytes_per_thread", size, label, counted)
+    return view.ledger.derived("spilled_bytes_per_thread", len(slots), label, counted, unit="byte")
 
 
 _NEEDED_PURPOSES = ("value",)
@@ -390,7 +389,7 @@ def _bound(
         return
     us = float(duration.value) / 1e3 * share
     time = view.ledger.derived(
-        f"bound_{name}", Quantity(us, "us"), f"least time {said}", duration, busy, *sources
+        f"bound_{name}", us, f"least time {said}", duration, busy, *sources, unit="us"
     )
     text = Sentence("{said}: {time:base}", said=said, time=time)
     yield BoundDocument(id=name, assumption=said, us=us, text=text, evidence=(time, busy, duration))
@@ -414,7 +413,7 @@ def _bytes_once(view: LaunchView) -> tuple[float, Evidence, Evidence] | None:
         return None
     needed = sum(distinct)
     once = view.ledger.derived(
-        "bytes_once", Quantity(needed, "byte"), "distinct bytes of all arrays", moved
+        "bytes_once", needed, "distinct bytes of all arrays", moved, unit="byte"
     )
     return min(1.0, needed / float(moved.value)), once, moved
 

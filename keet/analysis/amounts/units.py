@@ -26,7 +26,6 @@ from keet.analysis.machine_code.instructions.opcodes import SURFACES, TEXTURES
 from keet.analysis.parameters import NEGLIGIBLE, SAME_COUNT, Parameter
 from keet.documents.amounts import UnitPartDocument, UnitUseDocument
 from keet.evidence import Evidence, Sentence, finite
-from keet.units import Quantity
 
 _LEAST_PCT = 1.0
 _ELAPSED, _ACTIVE = "pct_of_peak_sustained_elapsed", "pct_of_peak_sustained_active"
@@ -85,9 +84,9 @@ def _while_active(view: LaunchView, ceiling: Ceiling) -> Evidence | None:
     if active is None or cycles is None or not sms or not active.value or not cycles.value:
         return None
     part = min(1.0, float(active.value) * sms / float(cycles.value))
-    share = Quantity(min(100.0, float(ceiling.reached.value) / part), "%")
+    share = min(100.0, float(ceiling.reached.value) / part)
     name = f"active.{ceiling.id}"
-    return view.ledger.derived(name, share, label, ceiling.reached, active, cycles)
+    return view.ledger.derived(name, share, label, ceiling.reached, active, cycles, unit="%")
 
 
 def cycles_of_all_sms(view: LaunchView) -> Evidence | None:
@@ -100,8 +99,8 @@ def cycles_of_all_sms(view: LaunchView) -> Evidence | None:
     elapsed, sms = sm_elapsed_cycles(view.ledger), view.launch.device.sm_count
     if elapsed is None or not sms:
         return None
-    cycles = Quantity(sms * float(elapsed.value), "cycle")
-    return view.ledger.derived("elapsed_cycles_of_sms", cycles, label, elapsed)
+    cycles = sms * float(elapsed.value)
+    return view.ledger.derived("elapsed_cycles_of_sms", cycles, label, elapsed, unit="cycle")
 
 
 # --- whose work it is
@@ -167,8 +166,8 @@ def _rows(
     derived = view.ledger.derived
     for name, amount in ranked if total else ():
         label, slug = f"{name} of {unit}", f"part.{unit}.{of}.{name}"
-        value = derived(slug, Quantity(amount.value, ""), f"{label}, {of}", *amount.sources)
-        share = derived(f"{slug}.pct", Quantity(100 * amount.value / total, "%"), label, value)
+        value = derived(slug, amount.value, f"{label}, {of}", *amount.sources)
+        share = derived(f"{slug}.pct", 100 * amount.value / total, label, value, unit="%")
         is_exact = amount.off <= SAME_COUNT * amount.value
         text = Sentence(
             "{about}{share:.0f} of the {of}, {value:count}{note}",

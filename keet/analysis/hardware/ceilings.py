@@ -69,8 +69,8 @@ def per_second(ledger: LaunchLedger, name: str, label: str, amount: Evidence) ->
     duration = positive(ledger.measured("duration"))
     if duration is None:
         return None
-    rate = Quantity(amount.value / (duration.value * 1e-9), f"{amount.unit}/s")
-    return ledger.derived(name, rate, label, amount, duration)
+    rate = amount.value / (duration.value * 1e-9)
+    return ledger.derived(name, rate, label, amount, duration, unit=f"{amount.unit}/s")
 
 
 def clock(ledger: LaunchLedger) -> Evidence | None:
@@ -163,9 +163,9 @@ def _filled(ledger: LaunchLedger) -> Evidence | None:
     share, cycles = ledger.measured(_FILLS), ledger.measured(_L2_CYCLES)
     if share is None or cycles is None:
         return None
-    sectors = Quantity(round(share.value / 100 * cycles.value), "sector")
+    sectors = round(share.value / 100 * cycles.value)
     label = "sectors that L2 fetched from host memory"
-    return ledger.derived("host_link.filled", sectors, label, share, cycles)
+    return ledger.derived("host_link.filled", sectors, label, share, cycles, unit="sector")
 
 
 def from_host(ledger: LaunchLedger) -> Evidence | None:
@@ -173,18 +173,16 @@ def from_host(ledger: LaunchLedger) -> Evidence | None:
     host, of_device = ledger.measured(_FILLS), ledger.measured(_OWN_FILLS)
     if host is None or of_device is None or host.value + of_device.value <= 0:
         return None
-    share = Quantity(100 * host.value / (host.value + of_device.value), "%")
+    share = 100 * host.value / (host.value + of_device.value)
     return ledger.derived(
-        "host_link.fills", share, "of L2's fills are from host memory", host, of_device
+        "host_link.fills", share, "of L2's fills are from host memory", host, of_device, unit="%"
     )
 
 
 def _rate(ledger: LaunchLedger, name: str, label: str, sectors: Evidence | None) -> Evidence | None:
     if sectors is None:
         return None
-    amount = ledger.derived(
-        f"{name}.bytes", Quantity(sectors.value * SECTOR, "byte"), label, sectors
-    )
+    amount = ledger.derived(f"{name}.bytes", sectors.value * SECTOR, label, sectors, unit="byte")
     return per_second(ledger, f"{name}.rate", f"{label}, per second", amount)
 
 
@@ -199,7 +197,7 @@ def _peak(ledger: LaunchLedger) -> Peak | None:
     else:
         return None
     label = f"peak of {link} per direction (assumed)"
-    evidence = ledger.derived("host_link.peak", Quantity(rate, "byte/s"), label)
+    evidence = ledger.derived("host_link.peak", rate, label, unit="byte/s")
     return Peak(evidence, f"documentation: {link}, assumed; the slot may be slower")
 
 
@@ -575,8 +573,8 @@ def _host_stages(ledger: LaunchLedger, traffic: HostTraffic) -> tuple[UnitStage,
     for unit_id, rate in (("host_reads", traffic.read), ("host_writes", traffic.written)):
         if traffic.peak is not None and rate is not None:
             label, peak = hardware_units()[unit_id].label, traffic.peak.rate
-            share = Quantity(100 * rate.value / peak.value, "%")
+            share = 100 * rate.value / peak.value
             name = f"host_link.{unit_id}.reached"
-            busy = ledger.derived(name, share, f"{label} busy", rate, peak)
+            busy = ledger.derived(name, share, f"{label} busy", rate, peak, unit="%")
             stages.append(UnitStage(unit_id, label, busy))
     return tuple(sorted(stages, key=lambda stage: -stage.busy.value))

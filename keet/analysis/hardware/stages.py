@@ -108,8 +108,7 @@ def _issue_slots(ledger: LaunchLedger, unit: HardwareUnit) -> UnitStage | None:
     if issued is None:
         return None
     label = f"{unit.label} busy{_IF_ACTIVE if issued.is_assumed else ''}"
-    share = Quantity(issued.percent, "%")
-    busy = ledger.derived("issue_slots_used", share, label, *issued.sources)
+    busy = ledger.derived("issue_slots_used", issued.percent, label, *issued.sources, unit="%")
     return UnitStage("issue_slots", unit.label, busy, at_most=issued.is_assumed)
 
 
@@ -219,9 +218,9 @@ def shared_wavefronts_stage(ledger: LaunchLedger) -> UnitStage | None:
     sms, unit = ledger.launch.device.sm_count, hardware_units()["l1_data_stage"]
     if fronts is None or not fronts.value or elapsed is None or not elapsed.value or not sms:
         return None
-    share = Quantity(100 * float(fronts.value) / (sms * float(elapsed.value)), "%")
+    share = 100 * float(fronts.value) / (sms * float(elapsed.value))
     label = "L1 busy with shared memory"
-    busy = ledger.derived("shared_wavefronts_per_cycle", share, label, fronts, elapsed)
+    busy = ledger.derived("shared_wavefronts_per_cycle", share, label, fronts, elapsed, unit="%")
     return UnitStage("l1_data_stage", unit.label, busy)
 
 
@@ -256,7 +255,7 @@ def sm_elapsed_cycles(ledger: LaunchLedger) -> Evidence | None:
     if not SAME_CLOCK * elapsed.value <= of_sm <= elapsed.value / SAME_CLOCK:
         return elapsed
     label = "elapsed cycles of an SM"
-    return ledger.derived("sm_elapsed_cycles", Quantity(of_sm, "cycle"), label, total)
+    return ledger.derived("sm_elapsed_cycles", of_sm, label, total, unit="cycle")
 
 
 # --- the busiest stage of a unit
@@ -397,5 +396,5 @@ def _over_time(ledger: LaunchLedger, name: str, label: str) -> Evidence | None:
         value * (now - before) for (before, now), value in zip(pairwise(times), values[1:])
     )
     # Samples that were dropped at the end leave a window that is shorter than the launch.
-    share = Quantity(covered / min(float(duration.value), times[-1] - times[0]), "%")
-    return ledger.derived(f"sampled.{name}", share, label, duration)
+    share = covered / min(float(duration.value), times[-1] - times[0])
+    return ledger.derived(f"sampled.{name}", share, label, duration, unit="%")

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import MAJORITY, Parameter
 from keet.evidence import Evidence, Sentence, constant
-from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.machine_code.analyses.blame import BarrierWait
@@ -67,7 +66,7 @@ def per_warp(
     grid, block, warps = view.get("grid_size"), view.get("block_size"), launched_warps(view)
     if grid is None or block is None or warps is None:
         return None
-    return view.ledger.derived(name, Quantity(amount / warps, ""), label, *sources, grid, block)
+    return view.ledger.derived(name, amount / warps, label, *sources, grid, block)
 
 
 class EmptyLanes(NamedTuple):

@@ -35,7 +35,6 @@ from keet.analysis.roofline.memory import dram_ceiling
 from keet.documents.charts import Changed, OccupancyCurve, OccupancyDocument, OccupancyStep
 from keet.evidence import Evidence
 from keet.profile import Absent, Launch, Workload
-from keet.units import Quantity
 
 _REGISTER_UNIT = 256
 _WARPS_AT_A_TIME = 4
@@ -292,9 +291,9 @@ def bytes_in_flight(view: LaunchView) -> BytesInFlight | None:
     # As many bytes arrive in the time of a load: loads whose results are waited for one by one may
     # have been issued together.
     least = (code.l2_read_bytes or 0) / duration / sms * LOAD_NS if duration else 0.0
-    amount = Quantity(max(per_wait * float(warps.value), least), "byte")
+    amount = max(per_wait * float(warps.value), least)
 
-    held = view.ledger.derived("bytes_in_flight", amount, label, warps, read)
+    held = view.ledger.derived("bytes_in_flight", amount, label, warps, read, unit="byte")
     per_thread = average * sum(
         counts[position] * code.program.code[position].width
         for position in code.program.ran
@@ -332,6 +331,6 @@ def _needed(view: LaunchView) -> Evidence | None:
     dram, sms = dram_ceiling(view.ledger, view.ceilings), view.launch.device.sm_count
     if isinstance(dram, Absent) or dram.peak is None or not sms:
         return None
-    amount = Quantity(float(dram.peak.value) * LOAD_NS * 1e-9 / sms, "byte")
+    amount = float(dram.peak.value) * LOAD_NS * 1e-9 / sms
     label = "bytes per SM on their way that keep DRAM busy"
-    return view.ledger.derived("bytes_in_flight_needed", amount, label, dram.peak)
+    return view.ledger.derived("bytes_in_flight_needed", amount, label, dram.peak, unit="byte")

@@ -127,8 +127,8 @@ def evenness(view: LaunchView) -> Evenness | None:
     ratio = view.ratio("sm_evenness", "average over longest active SM", average, longest)
     if ratio is None:
         return None
-    percent, label = Quantity(100 * float(ratio.value), "%"), "average of the longest active SM"
-    return Evenness(ratio, view.ledger.derived("sm_evenness_pct", percent, label, ratio))
+    percent, label = 100 * float(ratio.value), "average of the longest active SM"
+    return Evenness(ratio, view.ledger.derived("sm_evenness_pct", percent, label, ratio, unit="%"))
 
 
 def among_those_with_blocks(view: LaunchView, even: Evenness, spread: float) -> Evenness:
@@ -138,8 +138,8 @@ def among_those_with_blocks(view: LaunchView, even: Evenness, spread: float) -> 
         return even
     part, label = min(1.0, float(even.ratio.value) / spread), "average SM with a block over longest"
     derived = view.ledger.derived
-    ratio = derived("sm_evenness_with_blocks", Quantity(part, ""), label, even.ratio)
-    share = derived("sm_evenness_with_blocks_pct", Quantity(100 * part, "%"), label, ratio)
+    ratio = derived("sm_evenness_with_blocks", part, label, even.ratio)
+    share = derived("sm_evenness_with_blocks_pct", 100 * part, label, ratio, unit="%")
     return Evenness(ratio, share, spread)
 
 
@@ -164,7 +164,7 @@ def held_of_equal(view: LaunchView, even: Evenness) -> Evidence | None:
     part = float(held.value) * float(even.ratio.value) / (float(fit.value) * shape.expected)
     label = "resident warps over those of blocks that take equally long"
     return view.ledger.derived(
-        "held_of_equal_blocks", Quantity(100 * part, "%"), label, held, fit, even.ratio, shape.waves
+        "held_of_equal_blocks", 100 * part, label, held, fit, even.ratio, shape.waves, unit="%"
     )
 
 
@@ -229,7 +229,7 @@ def _issued(view: LaunchView) -> Evidence | None:
         return None
     amount = float(share.value) / 100 * float(elapsed.value) * sms * SCHEDULERS
     return view.ledger.derived(
-        "instructions_issued", Quantity(amount, "inst"), "instructions issued", share, elapsed
+        "instructions_issued", amount, "instructions issued", share, elapsed, unit="inst"
     )
 
 
@@ -378,7 +378,7 @@ def idle_warps(view: LaunchView) -> IdleWarps | None:
     if idle <= 0 or no_result <= 0:
         return None
     sources = filter(None, (view.get("grid_size"), view.get("block_size"), counted))
-    share = view.ledger.derived("idle_warps", Quantity(100 * idle, "%"), label, *sources)
+    share = view.ledger.derived("idle_warps", 100 * idle, label, *sources, unit="%")
     return IdleWarps(share, idle * no_result)
 
 
@@ -501,13 +501,13 @@ def resident_blocks(view: LaunchView) -> ResidentBlocks | None:
         limits = tuple(limit for limit in limits if limit != "shared memory")
     derived, label = view.ledger.derived, "blocks that fit on an SM at a time"
     least = min(float(allowed.value) for allowed in allowing)
-    fit = derived("blocks_per_sm", Quantity(least, ""), label, *allowing)
+    fit = derived("blocks_per_sm", least, label, *allowing)
     grid, sms = view.get("grid_size"), view.launch.device.sm_count
     each_gets = math.ceil(float(grid.value) / sms) if grid and sms else 0
     if grid is None or not 0 < each_gets < least:
         return ResidentBlocks(fit, limits, None, 0 < each_gets <= least)
     label = "blocks per SM that the grid has, rounded up"
-    by_grid = derived("blocks_given", Quantity(each_gets, ""), label, grid)
+    by_grid = derived("blocks_given", each_gets, label, grid)
     return ResidentBlocks(fit, limits, by_grid, True)
 
 
@@ -536,7 +536,7 @@ def few_warps(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]] | None:
     if blocks.given is not None and warps:  # more blocks help up to what fits
         most = min(most, warps * int(blocks.fit.value))
     label = "warps that an SM can hold"
-    can = view.ledger.derived("warps_an_sm_can_hold", Quantity(most, ""), label, held)
+    can = view.ledger.derived("warps_an_sm_can_hold", most, label, held)
     if (
         possible_warps := _given_warps(view, blocks)
     ) and held.value < MAJORITY * possible_warps.value:
@@ -564,7 +564,7 @@ def _allowed_warps(view: LaunchView, blocks: ResidentBlocks) -> Evidence | None:
     block, warps_per_block, most = view.get("block_size"), warps_of_block(view), blocks.resident
     if block is None or warps_per_block is None:
         return None
-    warps = Quantity(warps_per_block * float(most.value), "")
+    warps = warps_per_block * float(most.value)
     label = "warps of an SM with as many blocks as its limit allows"
     return view.ledger.derived("warps_allowed", warps, label, block, most)
 
@@ -578,7 +578,7 @@ def _given_warps(view: LaunchView, blocks: ResidentBlocks) -> Evidence | None:
         return None
     warps = warps_per_block * min(max(1.0, float(grid.value) / sms), float(blocks.fit.value))
     label = "warps that an SM with work gets at a time"
-    return view.ledger.derived("warps_given", Quantity(warps, ""), label, grid, block, blocks.fit)
+    return view.ledger.derived("warps_given", warps, label, grid, block, blocks.fit)
 
 
 def occupancy_limit(launch: Launch) -> str:

@@ -89,8 +89,8 @@ def _dram_counted(ledger: LaunchLedger) -> Evidence | None:
     read, written = (ledger.measured(f"dram_bytes_{way}") for way in ("read", "written"))
     if read is None or written is None:
         return None
-    total = Quantity(read.value + written.value, "byte")
-    amount = ledger.derived("roofline.dram.bytes", total, "DRAM bytes", read, written)
+    total = read.value + written.value
+    amount = ledger.derived("roofline.dram.bytes", total, "DRAM bytes", read, written, unit="byte")
     return per_second(ledger, "roofline.dram.achieved", "DRAM bytes per second", amount)
 
 
@@ -185,8 +185,8 @@ def _l2(ledger: LaunchLedger, units: Ceilings) -> Ceiling | Absent:
 def _sector_rate(ledger: LaunchLedger, name: str, sectors: Evidence | None) -> Evidence | None:
     if sectors is None:
         return None
-    amount = Quantity(sectors.value * SECTOR, "byte")
-    moved = ledger.derived("roofline.l2.bytes", amount, "L2 bytes", sectors)
+    amount = sectors.value * SECTOR
+    moved = ledger.derived("roofline.l2.bytes", amount, "L2 bytes", sectors, unit="byte")
     return per_second(ledger, name, "L2 bytes per second", moved)
 
 
@@ -194,9 +194,9 @@ def _l2_peak(ledger: LaunchLedger, sectors: Evidence, everybodys: Evidence | Non
     per_cycle = positive(ledger.measured("l2_peak_bytes_per_cycle"))
     speed = positive(ledger.measured("l2_clock"))
     if per_cycle and speed:
-        rate = Quantity(per_cycle.value * speed.value, "byte/s")
+        rate = per_cycle.value * speed.value
         return Peak(
-            ledger.derived("roofline.l2.peak", rate, "L2 peak", per_cycle, speed),
+            ledger.derived("roofline.l2.peak", rate, "L2 peak", per_cycle, speed, unit="byte/s"),
             "report: peak per cycle x L2 clock",
         )
     own_share = positive(ledger.measured("l2_l1_sectors_pct"))
@@ -222,7 +222,7 @@ def _peak_by_share(
         return None
     rate = sectors.value * SECTOR / (duration.value * 1e-9) / (share.value / 100)
     peak = ledger.derived(
-        "roofline.l2.peak", Quantity(rate * part, "byte/s"), "L2 peak", sectors, share, duration
+        "roofline.l2.peak", rate * part, "L2 peak", sectors, share, duration, unit="byte/s"
     )
     usable, every = (constant(n, "", "lookups of sectors") for n in (2, 3))
     words = Sentence(", of which SMs can use {some:d} in {all:d}", some=usable, all=every)
@@ -289,7 +289,7 @@ def _lines(
     if ledger.launch.device.compute_capability not in _LINE_KNOWN:
         return _NO_LINE
     amount = ledger.derived(
-        f"roofline.{level}.bytes", Quantity(cycles.value * LINE, "byte"), label, cycles
+        f"roofline.{level}.bytes", cycles.value * LINE, label, cycles, unit="byte"
     )
     achieved = per_second(ledger, f"roofline.{level}.achieved", f"{label} per second", amount)
     speed, sms = clock(ledger), positive(first(ledger, "launch_sm_count", "device_sm_count"))

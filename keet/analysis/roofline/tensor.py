@@ -295,9 +295,8 @@ def real_share(ledger: LaunchLedger, busy: Evidence, type_id: str | None = None)
     real = float(busy.value) * (1 + part)
     if not part or real > _LARGEST_PERCENT:  # above: the pipe does not count them at the full rate
         return busy
-    share = Quantity(real, "%")
     label = "Tensor pipe busy, with FP32 accumulation at half rate"
-    return ledger.derived("tensor_share_of_half_rate", share, label, busy)
+    return ledger.derived("tensor_share_of_half_rate", real, label, busy, unit="%")
 
 
 def with_real_share(ledger: LaunchLedger, stage: UnitStage) -> UnitStage:

@@ -41,7 +41,6 @@ from keet.documents.explain import CrossLaunchDocument, Kind
 from keet.evidence import Confidence, Evidence, Sentence
 from keet.profile import Launch, Workload
 from keet.profile.run_link import by_kernel_and_shape, iterate_launches, median
-from keet.units import Quantity
 
 __all__ = ["CrossLaunchDocument", "Kind", "find_cross_launch", "written_and_read"]
 
@@ -121,7 +120,7 @@ class _Writer:
     def amount(
         self, name: str, value: float, unit: str, label: str, *sources: Evidence
     ) -> Evidence:
-        return self.ledger.derived(f"across_{name}", Quantity(value, unit), label, *sources)
+        return self.ledger.derived(f"across_{name}", value, label, *sources, unit=unit)
 
     def saved(self, name: str, us: float | None, *sources: Evidence) -> Evidence | None:
         label = "time that would be saved"

@@ -77,8 +77,8 @@ class MovedData:
     def _bytes(self, name: str, label: str, sectors: Evidence | None) -> Evidence | None:
         if sectors is None:
             return None
-        amount = Quantity(float(sectors.value) * SECTOR, "byte")
-        return self.view.ledger.derived(name, amount, label, sectors)
+        amount = float(sectors.value) * SECTOR
+        return self.view.ledger.derived(name, amount, label, sectors, unit="byte")
 
     @cached_property
     def moved(self) -> Evidence | None:

@@ -55,7 +55,6 @@ from keet.documents.amounts import (
 from keet.evidence import Evidence, Sentence, constant, counted
 from keet.profile import Launch, Profile, Workload
 from keet.profile.run_link import representative
-from keet.units import Quantity
 
 MANY_LAUNCHES = Parameter(
     8, "launches of one kernel from which their start or their data matters", "judgement"
@@ -124,7 +123,7 @@ class _Maker:
     def _number(
         self, name: str, value: float, unit: str, label: str, *sources: Evidence
     ) -> Evidence:
-        return self._book.derived(f"amounts_{name}", Quantity(value, unit), label, *sources)
+        return self._book.derived(f"amounts_{name}", value, label, *sources, unit=unit)
 
     def _own(self, piece: Evidence) -> Evidence:
         """A number of one launch, to be printed here."""
