@@ -1,4 +1,5 @@
-"""What the load, store and atomic instructions of a launch cost, one by one.
+"""What the load, store and atomic instructions of a launch cost, one by one, and the round trips
+of loads that wait for each other.
 
 Sectors are what an access moves, wavefronts are the passes through L1 that it takes. The two
 differ: all threads of a warp that load the same 16 bytes touch one sector, but L1 returns 16 bytes
@@ -10,10 +11,9 @@ where the warp touches no more lines of 128 bytes than the data fill: with them,
 data stage is met within 2 % by launches that have no other accesses (H200). Where it touches more
 lines, a wavefront may serve one or two of them, so that the number is not known.
 
-Loads that are issued one after the other although they could be issued together.
-
-Said only where warps wait for these loads in a notable part of the samples. With a unit that is
-busy, loads that are issued together would wait for the unit instead: the text says so.
+Loads that are issued one after the other, although they could be issued together, are told where
+warps wait for them in a notable part of the samples. With a unit that is busy, loads that are
+issued together would wait for the unit instead: the text says so.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from keet.analysis.remedy_conditions.on_chip import MOST_REGISTERS_PER_THREAD
 from keet.analysis.time_model import LEADS
 from keet.documents.amounts import LineAccessDocument, RoundTripDocument, SerialLoadsDocument
 from keet.evidence import Evidence, Sentence
-from keet.formatting import noun_for
+from keet.formatting import enumerated, noun_for, plural_of
 from keet.profile import Location
 from keet.profile.launch import file_name
 
@@ -212,12 +212,7 @@ def line_accesses(view: LaunchView) -> tuple[LineAccessDocument, ...]:
         rows += [(sum([access.cost for access in same]), same) for same in by_answer.values()]
     rows.sort(key=lambda row: (-row[0], row[1][0].address))
     start = min(view.table.executed or (), default=0)
-    return tuple(
-        _row(
-            view, _Group(group, located.get(group[0].address), uniform.get(group[0].address)), start
-        )
-        for _, group in rows[:MOST_ROWS]
-    )
+    return tuple(_row(view, group, located, uniform, start) for _, group in rows[:MOST_ROWS])
 
 
 def _kind(access: MemoryAccess, located: Mapping[int, Location]) -> object:
@@ -229,52 +224,47 @@ def _kind(access: MemoryAccess, located: Mapping[int, Location]) -> object:
     return place, access.memory, access.operation, access.width, about
 
 
-class _Group(NamedTuple):
-    """Accesses of one row."""
-
-    members: Sequence[MemoryAccess]
-    place: Location | None
-    is_uniform: bool | None
-
-    @property
-    def executed(self) -> float:
-        return sum(access.executed for access in self.members)
-
-    def each_run(self, numbers: Iterable[float | None]) -> float | None:
-        """Per executed instruction; `None` if one of them is not known."""
-        amounts = list(numbers)
-        return None if None in amounts else sum(filter(None, amounts)) / self.executed
-
-
-def _row(view: LaunchView, group: _Group, start: int) -> LineAccessDocument:
-    members, place, is_uniform = group
-    first = members[0]
+def _row(
+    view: LaunchView,
+    members: Sequence[MemoryAccess],
+    located: Mapping[int, Location],
+    uniform: Mapping[int, bool | None],
+    start: int,
+) -> LineAccessDocument:
+    first, runs = members[0], sum(access.executed for access in members)
+    place, is_uniform = located.get(first.address), uniform.get(first.address)
     line = line_text(place) if place else None
     enter = view.ledger.numbers(f"access.{first.address - start:x}.", line=line)
-    executed = enter("executed", group.executed, "executed by warps")
-
-    def made(what: str, label: str, number: float | None, unit: str = "") -> Evidence | None:
-        return None if number is None else enter(what, number, label, unit)
-
+    executed = enter("executed", runs, "executed by warps")
+    columns = {
+        "sectors": [access.sectors for access in members],
+        "sectors_needed": [access.sectors_needed for access in members],
+        "wavefronts": [access.wavefronts(view.capability) for access in members],
+        "wavefronts_needed": [access.shared_wavefronts_needed for access in members],
+    }
     amounts = {
-        "sectors": group.each_run(access.sectors for access in members),
-        "sectors_needed": group.each_run(access.sectors_needed for access in members),
-        "wavefronts": group.each_run(access.wavefronts(view.capability) for access in members),
-        "wavefronts_needed": group.each_run(access.shared_wavefronts_needed for access in members),
+        name: None if None in column else sum(filter(None, column)) / runs
+        for name, column in columns.items()
     }
     numbers = {
-        name: made(name, f"{name.replace('_', ' ')} per warp instruction", amount)
+        name: enter(name, amount, f"{name.replace('_', ' ')} per warp instruction")
         for name, amount in amounts.items()
+        if amount is not None
     }
-    costs = [_cost(cost, numbers[f"{cost}s"], numbers[f"{cost}s_needed"]) for cost in _COSTS]
-    kind = f"{first.memory} {_PLURALS[first.operation]}"
+    kind = f"{first.memory} {plural_of(first.operation)}"
     text = Sentence("{executed:count} warp-wide {kind}", executed=executed, kind=kind)
-    if (width := made("width", "bytes per thread", first.width, "byte")) is not None:
+    if first.width is not None:
+        width = enter("width", first.width, "bytes per thread", "byte")
         text = Sentence("{text} of {width} per thread", text=text, width=width)
     if is_uniform:
         text = Sentence("{text}, the same address in all threads of a warp", text=text)
-    if shown := [cost for cost in costs if cost is not None]:
-        text = Sentence("{text}: {costs} each", text=text, costs=Sentence(", ").join(shown))
+    costs = [
+        _cost(noun, numbers[f"{noun}s"], numbers.get(f"{noun}s_needed"))
+        for noun in ("sector", "wavefront")
+        if f"{noun}s" in numbers
+    ]
+    if costs:
+        text = Sentence("{text}: {costs} each", text=text, costs=Sentence(", ").join(costs))
     return LineAccessDocument(
         text=text,
         evidence=tuple(text.evidence.values()),
@@ -286,12 +276,9 @@ def _row(view: LaunchView, group: _Group, start: int) -> LineAccessDocument:
         operation=first.operation,
         width=first.width,
         is_uniform=is_uniform,
-        executed=group.executed,
+        executed=runs,
         **amounts,
     )
-
-
-_COSTS = ("sector", "wavefront")
 
 
 def place_of(row: LineAccessDocument) -> str:
@@ -299,13 +286,8 @@ def place_of(row: LineAccessDocument) -> str:
     return f"{file_name(row.file)}:{row.line}" if row.file else f"+{row.offset:#x}"
 
 
-_PLURALS = {"load": "loads", "store": "stores", "atomic": "atomics", "copy": "copies"}
-
-
-def _cost(noun: str, number: Evidence | None, needed: Evidence | None) -> Sentence | None:
+def _cost(noun: str, number: Evidence, needed: Evidence | None) -> Sentence:
     """`4.3 sectors (4.0 needed)`."""
-    if number is None:
-        return None
     plural = noun_for(number.value, noun)
     if needed is None or number.value <= (1 + _ROUNDING_ERROR) * needed.value:
         return Sentence("{number:.1f} {noun}", number=number, noun=plural)
@@ -471,7 +453,7 @@ def _remedy(code: MachineCode, region: SerialLoads, language: Language) -> str:
     moved = [trip for trip in region.trips if trip.is_avoidable and trip.reason == reason]
     lines = _lines(code, (load for trip in moved for load in trip.loads))
     earlier = _lines(code, (load for trip in region.trips for load in trip.loads))
-    loads = f"the loads at {_listed(lines)}" if lines else "these loads"
+    loads = f"the loads at {enumerated(lines)}" if lines else "these loads"
     if region.loop is not None and set(lines) >= set(earlier):
         loads = f"{loads} for all iterations that are unrolled"
     if reason == "volatile":
@@ -485,7 +467,7 @@ def _remedy(code: MachineCode, region: SerialLoads, language: Language) -> str:
     advice = f"issue {loads} before the first {reason}{at}"
     if language != "CUDA C++":
         return advice
-    declared = _listed(_pointers(code, region) or ("the pointers",))
+    declared = enumerated(_pointers(code, region) or ("the pointers",))
     return f"{advice}, or declare {declared} __restrict__"
 
 
@@ -496,10 +478,6 @@ def _lines(code: MachineCode, positions: Iterable[int]) -> list[str]:
         :_MOST_NAMED_LINES
     ]
     return [f"{file_name(lines[0].file)}:{line}" for line in numbers]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _pointers(code: MachineCode, region: SerialLoads) -> tuple[str, ...]:

@@ -124,18 +124,18 @@ def _is_part(code: MachineCode, whole: Footprint) -> bool:
     lost = [
         access
         for access in code.accesses
-        if access.pointer in _UNFOLLOWED_POINTERS and access.threads
+        if access.pointer in UNFOLLOWED_POINTERS and access.threads
     ]
     lost_keys = {(code.location(access.position), access.width, access.kind) for access in lost}
     keys = (
         (code.location(access.position), access.width, access.kind) for access in whole.accesses
     )
-    return whole.pointer not in _UNFOLLOWED_POINTERS and any(
+    return whole.pointer not in UNFOLLOWED_POINTERS and any(
         key[0] and key in lost_keys for key in keys
     )
 
 
-_UNFOLLOWED_POINTERS = ("loaded", "several")
+UNFOLLOWED_POINTERS = ("loaded", "several")
 """Pointers that keet does not follow: see `Access`."""
 
 
@@ -422,7 +422,7 @@ class _Numbers:
 def _one_address_atomics(view: LaunchView, use: ArrayUse) -> float | None:
     """Atomics of all threads on the address that has most of them, if it depends neither on the
     thread nor on the block."""
-    if not use.has_atomics or view.code is None or use.pointer in _UNFOLLOWED_POINTERS:
+    if not use.has_atomics or view.code is None or use.pointer in UNFOLLOWED_POINTERS:
         return None
     fixed = {atomic.position for atomic in view.code.atomics if atomic.spread == "one address"}
     sums: Counter[object] = Counter()

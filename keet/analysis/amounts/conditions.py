@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from keet.analysis.amounts.arrays import UNFOLLOWED_POINTERS
+from keet.analysis.code_names import line_text
 from keet.analysis.hotspots.source_lines import LEAST_SAMPLES
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.library import is_of_toolkit
@@ -52,7 +54,6 @@ _PRINTED_AS_ALL = 99.95
 _NEAR_LINES = 20
 """Lines around a condition that are taken to belong to its function."""
 _INDEX_NAMES = ("tid", "ctaid", "loop")
-_UNFOLLOWED_POINTERS = ("loaded", "several")
 
 
 @cached_per_view
@@ -179,6 +180,16 @@ class _Row(NamedTuple):
     def has_effects(self) -> bool:
         return any(region.effects for region in self.entered)
 
+    @property
+    def entering(self) -> int:
+        """Threads that enter."""
+        return sum(region.entering for region in self.entered)
+
+    @property
+    def guarded(self) -> float:
+        """Executed instructions behind the condition."""
+        return sum(region.instructions for region in self.entered)
+
 
 def _row_of(code: MachineCode, regions: Sequence[Guarded], most: int) -> _Row | None:
     """`most`: branches and sides that one copy can have; a template that calls itself has more."""
@@ -212,13 +223,11 @@ def _row_of(code: MachineCode, regions: Sequence[Guarded], most: int) -> _Row | 
 
 
 def _is_told(row: _Row, total: float) -> bool:
-    entering = sum(region.entering for region in row.entered)
-    guarded = sum(region.instructions for region in row.entered)
-    is_rare = entering < _RARE * row.threads and guarded < _LITTLE * total
-    if is_rare or entering >= PASSED * row.threads:
+    is_rare = row.entering < _RARE * row.threads and row.guarded < _LITTLE * total
+    if is_rare or row.entering >= PASSED * row.threads:
         return False
     if row.is_by_index:
-        is_margin = row.is_either or entering > NOT_A_MARGIN * row.threads
+        is_margin = row.is_either or row.entering > NOT_A_MARGIN * row.threads
         return row.at_stake >= AT_STAKE_BY_INDEX * total and not is_margin
     return row.has_effects or row.at_stake >= AT_STAKE * total
 
@@ -400,14 +409,12 @@ class _Numbers:
     """The evidence of one condition."""
 
     def __init__(self, view: LaunchView, code: MachineCode, row: _Row) -> None:
-        enter = view.ledger.numbers("condition_", line=Place(*row.place, 1.0, "").where)
-        entering = sum(region.entering for region in row.entered)
+        enter = view.ledger.numbers("condition_", line=line_text(row.place))
         self.threads = enter("threads", row.threads, "threads that get there")
-        self.entering = enter("entering", entering, "threads that enter")
-        self.share = enter("share", 100 * entering / row.threads, "share that enters", "%")
+        self.entering = enter("entering", row.entering, "threads that enter")
+        self.share = enter("share", 100 * row.entering / row.threads, "share that enters", "%")
         self.rest = enter("rest", 100 - self.share.value, "share that does not enter", "%")
-        guarded = sum(region.instructions for region in row.entered)
-        part = 100 * guarded / sum(code.program.counts)
+        part = 100 * row.guarded / sum(code.program.counts)
         self.instructions = enter("instructions", part, "share of the instructions", "%")
         self.warps = enter("warps", row.warps, "warps that get there")
         self.warps_share = self.lanes = self.warps_entering = self.samples = None
@@ -417,7 +424,7 @@ class _Numbers:
             self.warps_entering = enter("warps_entering", number, "warps that enter")
             share = min(100.0, 100 * number / row.warps)
             self.warps_share = enter("warps_share", share, "share of warps that enter", "%")
-            self.lanes = enter("lanes", entering / number, "threads per warp that enters")
+            self.lanes = enter("lanes", row.entering / number, "threads per warp that enters")
         samples = view.table.samples or {}
         taken = sum(samples.values())
         if taken >= LEAST_SAMPLES:
@@ -471,9 +478,8 @@ def _document(view: LaunchView, code: MachineCode, row: _Row) -> ConditionDocume
 
 
 def _how_many(numbers: _Numbers, row: _Row, *, is_repeated: bool) -> Sentence:
-    file, line = row.place.file, row.to_line
-    to = f"go on to {Place(file, line, 1.0, '').where}"
-    do = "run what it guards" if line == row.place.line else to
+    to = f"go on to {line_text(row.place._replace(line=row.to_line))}"
+    do = "run what it guards" if row.to_line == row.place.line else to
     who = "times that threads get here, they" if is_repeated else "threads that get here"
     index = " by their index" if row.is_by_index else ""
     text = Sentence(
@@ -517,8 +523,8 @@ def _arrays(code: MachineCode, positions: Sequence[int]) -> tuple[str, ...]:
         pointer = pointers.get(position, "loaded")
         if code.program.code[position].opcode in SHARED - SHARED_LOADS:
             names["shared memory"] = None
+        elif pointer in UNFOLLOWED_POINTERS:
+            names["global memory"] = None
         else:
-            names[
-                "global memory" if pointer in _UNFOLLOWED_POINTERS else code.pointer_name(pointer)
-            ] = None
+            names[code.pointer_name(pointer)] = None
     return tuple(names)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import TYPE_CHECKING, Literal
 
+from keet.analysis.code_names import line_text
 from keet.analysis.hotspots.source_calls import known_constants
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.machine_code.instructions.opcodes import GLOBAL_READS
@@ -64,7 +65,7 @@ def named_loop(view: LaunchView, index: int) -> str:
     """`The loop at file.cu:12`, by the number of the machine's loop."""
     for source_loop in _loops_of(view):
         if source_loop.place is not None and any(loop.index == index for loop in source_loop.loops):
-            return f"The loop at {Place(*source_loop.place, 1.0, '').where}"
+            return f"The loop at {line_text(source_loop.place)}"
     return "A loop"
 
 
@@ -165,19 +166,16 @@ def _row(view: LaunchView, code: MachineCode, loop: SourceLoop, executed: Eviden
     inside, called = frozenset(positions), 0.0
     # Routines, such as a division, as far as the loop calls them.
     for position, calls in code.program.call_sites.items():
-        every = sum(counts[call] for call in calls)
-        if every and position not in inside:
-            part = sum(counts[call] for call in calls if call in inside) / every
+        called_at_all = sum(counts[call] for call in calls)
+        if called_at_all and position not in inside:
+            part = sum(counts[call] for call in calls if call in inside) / called_at_all
             called += part * counts[position]
     instructions = sum(counts[position] for position in positions) + called
-    loads = sum(
-        counts[position] for position in positions if code.program.code[position].opcode in _LOADS
-    )
-    barriers = sum(
-        counts[position] for position in positions if code.program.code[position].is_barrier
-    )
+    every = [(code.program.code[position], counts[position]) for position in positions]
+    loads = sum(count for instruction, count in every if instruction.opcode in _LOADS)
+    barriers = sum(count for instruction, count in every if instruction.is_barrier)
     chain = next((chains.recurrence for chains in code.chains if chains.loop == main.index), None)
-    where = Place(*place, 1.0, "").where if place else None
+    where = line_text(place) if place else None
     enter = view.ledger.numbers(f"loop{main.index}_", executed, line=where)
     invariant = (*_repeated(view, code, loop), *_computed(code, loop))
     per_run = (instructions / loop.runs, loads / loop.runs, barriers / loop.runs)
@@ -302,11 +300,13 @@ def _with_copies(code: MachineCode, array: RepeatedArray) -> RepeatedArray:
 def _together(
     before: RepeatedArray | None, array: RepeatedArray, loop: int, times: float
 ) -> RepeatedArray:
+    """What several machine loops of one loop of the source load again: the loop for the rest of the
+    iterations loads nothing that the loop before it did not load, so that all of it is repeated."""
     if before is None:
         return array._replace(loop=loop, times=times)
 
-    def largest(first: float | None, second: float | None) -> float | None:
-        return None if first is None or second is None else max(first, second)
+    def largest(*sizes: float | None) -> float | None:
+        return None if None in sizes else max(filter(None, sizes), default=0.0)
 
     return before._replace(
         positions=before.positions + array.positions,

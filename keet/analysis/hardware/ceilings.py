@@ -377,12 +377,7 @@ PIPES = ("LSU", "FMA", "ALU", "FP64", "FP16", "XU", "tensor", "ADU")
 
 _SPOKEN_UNITS = {
     "issue": "the issue slots",
-    "LSU": "the LSU pipe",
-    "FMA": "the FMA pipe",
-    "ALU": "the ALU pipe",
-    "FP64": "the FP64 pipe",
-    "FP16": "the FP16 pipe",
-    "XU": "the XU pipe",
+    **{pipe: f"the {pipe} pipe" for pipe in ("LSU", "FMA", "ALU", "FP64", "FP16", "XU")},
     "tensor": "the tensor cores",
     "ADU": "the ADU pipe (barriers, constant loads)",
     HOST_LINK: "the link to the host",

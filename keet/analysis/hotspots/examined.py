@@ -237,9 +237,3 @@ def why_unbounded(accesses: Sequence[Access]) -> str:
     if any(access.is_gather for access in accesses if access.shape is None):
         return "the address depends on loaded data"
     return "the address is too complex"
-
-
-def executed_share(code: MachineCode, positions: Sequence[int]) -> float:
-    """Share of the launch's executed warp instructions."""
-    total = sum(code.program.counts) or 1
-    return sum(code.program.counts[position] for position in positions) / total

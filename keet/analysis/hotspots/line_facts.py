@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from keet.analysis.code_names import FormWords, line_text, offset_in_function, with_more
-from keet.analysis.hotspots.examined import Examined, examined, executed_share, shares
+from keet.analysis.hotspots.examined import Examined, examined, shares
 from keet.analysis.hotspots.source_lines import Grouping, Hotspots, find_hotspots, rows_at
 from keet.analysis.machine_code.analyses.address_patterns import lane_stride
 from keet.analysis.machine_code.analyses.blame import Wait
@@ -122,7 +122,7 @@ class CodeByLine:
             file=line.file,
             line=line.line,
             executed=sum(counts[position] for position in positions),
-            executed_share=executed_share(self.code, positions),
+            executed_share=self.code.share(positions),
             purposes=self._purposes(positions),
             instructions=[self.instruction(position) for position in positions],
             waited_for_by=self._awaited.get(line, []),
@@ -319,7 +319,7 @@ class CodeByLine:
                 yield InvariantDocument(
                     loop=f"loop{invariant.loop}",
                     addresses=[*map(self.address, part)],
-                    share=executed_share(self.code, part) * (1 - 1 / trips),
+                    share=self.code.share(part) * (1 - 1 / trips),
                     loads=sum(position in self._accesses for position in part),
                 )
 

@@ -22,9 +22,9 @@ from keet.analysis.amounts.units import gathered_share
 from keet.analysis.capture.recapture import setting_of
 from keet.analysis.hardware.ceilings import SECTOR
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import FEW_BYTES, SAME_BYTES, SAVED_PART
+from keet.analysis.parameters import FEW_BYTES, SAVED_PART
 from keet.analysis.roofline.memory import memory_ceilings
-from keet.analysis.several_launches.traffic import are_variants
+from keet.analysis.several_launches.traffic import are_variants, is_same_size
 from keet.analysis.time_model import TimeModel
 from keet.documents.amounts import ArrayDocument, Basis
 from keet.evidence import Evidence
@@ -364,11 +364,6 @@ def _side(data: MovedData, *, is_written: bool) -> list[DataArray]:
         ]
     size = float(every.value)
     return [DataArray(None, size, False, is_read=not is_written, is_written=is_written)]
-
-
-def is_same_size(first: float | None, second: float | None) -> bool:
-    """False if one is not known."""
-    return bool(first and second) and abs(math.log((first or 1) / (second or 1))) <= SAME_BYTES
 
 
 # --- arrays that are read many times

@@ -349,8 +349,8 @@ def _link(writer: Traffic, reader: Traffic, inputs: int, long_us: float) -> Link
     # The reader's own output tells steps that keep the size from a reduction or an expansion.
     # Both by the amount of data: L2 may deliver the same number of bytes by chance.
     inputs_read = min(_read(writer), default=None), min(read, default=None)
-    same = inputs == 1 and _is_same(*inputs_read)
-    same = same and _is_same(min(written), min(_written(reader, long_us), default=None))
+    same = inputs == 1 and is_same_size(*inputs_read)
+    same = same and is_same_size(min(written), min(_written(reader, long_us), default=None))
     return Link(writer, reader, *nearest, inputs, same)
 
 
@@ -381,7 +381,8 @@ def _distance(written: float, read: float, inputs: int) -> float:
     return abs(math.log(read / (inputs * written)))
 
 
-def _is_same(first: float | None, second: float | None) -> bool:
+def is_same_size(first: float | None, second: float | None) -> bool:
+    """False if one is not known."""
     return bool(first and second) and _distance(first or 1, second or 1, 1) <= SAME_BYTES
 
 
@@ -429,7 +430,7 @@ def _chains(links: Sequence[Link]) -> tuple[list[list[Link]], list[Link]]:
     chains: list[list[Link]] = []
     for link in links:
         last = chains[-1][-1] if chains else None
-        if last and last.reader is link.writer and _is_same(last.written, link.written):
+        if last and last.reader is link.writer and is_same_size(last.written, link.written):
             chains[-1].append(link)
         else:
             chains.append([link])
