@@ -1,5 +1,4 @@
-"""What the load, store and atomic instructions of a launch cost, one by one, and the round trips
-of loads that wait for each other.
+"""What the load, store and atomic instructions of a launch cost, one by one.
 
 Sectors are what an access moves, wavefronts are the passes through L1 that it takes. The two
 differ: all threads of a warp that load the same 16 bytes touch one sector, but L1 returns 16 bytes

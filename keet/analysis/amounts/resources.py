@@ -1,8 +1,9 @@
 """What a block takes of an SM (registers, memory), how many fit, and what limits them: as facts, in
-words, and as a row of amounts. And times that a launch can't fall below, each with its assumption.
+words, and as a row of amounts.
 
-A unit that was busy for 60 % of the elapsed cycles needs 60 % of the launch's time for its work at
-its peak, and proportionally less for less work.
+Also times that a launch can't fall below, each with its assumption: a unit that was busy for 60 %
+of the elapsed cycles needs 60 % of the launch's time for its work at its peak, and proportionally
+less for less work.
 """
 
 from __future__ import annotations

@@ -35,10 +35,12 @@ from keet.analysis.several_launches.traffic import (
     repeated_kernels,
     round_trips,
     saved_us,
+    with_number,
     written_and_read,
 )
 from keet.documents.explain import CrossLaunchDocument, Kind
 from keet.evidence import Confidence, Evidence, Sentence
+from keet.formatting import listed
 from keet.profile import Launch, Workload
 from keet.profile.run_link import by_kernel_and_shape, iterate_launches, median
 
@@ -140,9 +142,9 @@ class _Writer:
             "{likely} round trip through memory: {one} writes {written}, and then {other} reads "
             "{read}{relation}{one_of}. If that is the same data, fusing them {saves}{cached}.",
             likely=likely,
-            one=_named(sender),
+            one=with_number(sender),
             written=written,
-            other=_named(receiver),
+            other=with_number(receiver),
             read=read,
             relation=_relation(first),
             one_of=one_of,
@@ -211,10 +213,6 @@ def _finding(  # noqa: PLR0913, PLR0917 - what a finding is made of
     )
 
 
-def _named(launch: Launch) -> str:
-    return f"{launch.kernel} (#{launch.id})"
-
-
 def _relation(link: Link) -> str:
     if link.inputs == 2:
         return " (twice as much: perhaps this and another input)"
@@ -224,11 +222,8 @@ def _relation(link: Link) -> str:
 
 
 def _saves(saved: Evidence | None, others: Sequence[Link]) -> Sentence:
-    again = "".join(
-        f"{', ' if number else ' (also '}#{link.writer.launch.id} and #{link.reader.launch.id}"
-        for number, link in enumerate(others[:_MOST_NAMED_LAUNCHES])
-    )
-    again += (", …)" if len(others) > _MOST_NAMED_LAUNCHES else ")") if others else ""
+    pairs = [f"#{link.writer.launch.id} and #{link.reader.launch.id}" for link in others]
+    again = f" (also {listed(pairs, _MOST_NAMED_LAUNCHES)})" if pairs else ""
     if saved is None:
         return Sentence("saves writing it and reading it back{again}", again=again)
     text = "saves up to {saved:base} of writing it, reading it back and starting again{again}"
@@ -256,11 +251,8 @@ def _confidence(link: Link) -> Confidence:
 
 
 def _names(launches: Sequence[Traffic]) -> str:
-    named = ", ".join(
-        f"#{traffic.launch.id} {traffic.launch.kernel}"
-        for traffic in launches[:_MOST_NAMED_LAUNCHES]
-    )
-    return f"{named}, …" if len(launches) > _MOST_NAMED_LAUNCHES else named
+    named = [f"#{traffic.launch.id} {traffic.launch.kernel}" for traffic in launches]
+    return listed(named, _MOST_NAMED_LAUNCHES)
 
 
 def _ids(launches: Iterator[Traffic] | Sequence[Traffic]) -> tuple[int, ...]:
@@ -274,29 +266,28 @@ def _repeated(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLau
     """The same kernel, several times, each time moving the same bytes through DRAM."""
     by_id = {traffic.launch.id: traffic for traffic in launches}
     groups = by_kernel_and_shape([traffic.launch for traffic in launches])
-    every = [[by_id[launch.id] for launch in group] for group in groups if len(group) > 1]
-    for passes in every:
-        # Where the kernel runs with another shape between each two of them, a chain of sizes starts
-        # again, such as that of a reduction: these are repetitions, not passes.
-        ids, kernel = {traffic.launch.id for traffic in passes}, passes[0].launch.name.full
-        is_pass = [
-            traffic.launch.id in ids for traffic in launches if traffic.launch.name.full == kernel
-        ]
-        if any(map(all, pairwise(is_pass))) and not _are_timed(passes, every):
+    group_of = {launch.id: number for number, group in enumerate(groups) for launch in group}
+    of_kernel: dict[str, list[int]] = defaultdict(list)
+    """The groups of a kernel's launches, in their order."""
+    for launch in by_id.values():
+        of_kernel[launch.launch.name.full].append(group_of[launch.launch.id])
+    # Where the kernel runs with another shape between each two of them, a chain of sizes starts
+    # again, such as that of a reduction: these are repetitions, not passes.
+    in_a_row = {one for order in of_kernel.values() for one, then in pairwise(order) if one == then}
+    for number in sorted(in_a_row):
+        own = groups[number]
+        others = (groups[n] for n in {*of_kernel[own[0].name.full]} if n != number)
+        shapes = [by_id[other[0].id] for other in others if len(other) == len(own)]
+        passes = [by_id[launch.id] for launch in own]
+        if not _are_timed(passes, shapes):
             yield from _passes(passes, writer)
 
 
-def _are_timed(passes: Sequence[Traffic], every: Sequence[Sequence[Traffic]]) -> bool:
+def _are_timed(passes: Sequence[Traffic], shapes: Sequence[Traffic]) -> bool:
     """Whether the kernel reads the same bytes as often with another launch shape, which a program
-    does that compares shapes; or whether NVTX ranges number the launches."""
+    does that compares shapes; or whether NVTX ranges number the launches. `shapes`: one launch of
+    each other shape that runs as often."""
     first = passes[0]
-    shapes = [
-        other[0]
-        for other in every
-        if other is not passes
-        and other[0].launch.name.full == first.launch.name.full
-        and len(other) == len(passes)
-    ]
     names = [traffic.launch.nvtx[-1].name for traffic in passes if traffic.launch.nvtx]
     plain = {re.sub(r"\d+\s*$", "", name) for name in names}
     numbered = len(set(names)) == len(passes) and len(plain) == 1
@@ -387,8 +378,8 @@ def _same_input(
         text = Sentence(
             "Same input: {one} and {other} both read {read} from DRAM. If that is the same data, "
             "doing both in one kernel saves {gain}{cached}.",
-            one=_named(first.launch),
-            other=_named(second.launch),
+            one=with_number(first.launch),
+            other=with_number(second.launch),
             read=read,
             gain=Sentence("up to {saved:base}", saved=saved) if saved else "one of the reads",
             cached=_cached(moved, second.launch),

@@ -144,13 +144,13 @@ class MovedData:
         return TimeModel(self.view).fixed
 
     def rate(self, level: str) -> Evidence | None:
-        """Peak of `dram` or `l2` in bytes per second."""
+        """Peak of `dram` or `l2` in bytes per second; None if it is not known, or 0."""
         return self._peaks.get(level)
 
     @cached_property
     def _peaks(self) -> dict[str, Evidence]:
         ceilings, _ = memory_ceilings(self.view.ledger, self.view.ceilings)
-        return {ceiling.id: ceiling.peak for ceiling in ceilings if ceiling.peak}
+        return {x.id: x.peak for x in ceilings if x.peak is not None and x.peak.value}
 
     @cached_property
     def capacity(self) -> dict[str, Evidence]:
@@ -192,24 +192,21 @@ class DataSize(NamedTuple):
 def data_size(data: Sequence[MovedData]) -> DataSize:
     """Of one launch of each kernel. Where arrays are not known, all bytes that it reads and writes
     count; they may be the same."""
-    named: dict[tuple[str | None, float], float] = {}
+    named: dict[tuple[str | None, float], None] = {}
     every = unknown = least = 0.0
     for launch_data in data:
-        sizes = [(array.name, array.bytes or 0.0) for array in launch_data.arrays]
         if launch_data.basis is None:
             unknown += float(launch_data.moved.value) if launch_data.moved else 0.0
         else:
-            named |= {array: array[1] for array in sizes}
-            every += sum(size for _, size in sizes)
+            named |= dict.fromkeys((array.name, array.bytes or 0.0) for array in launch_data.arrays)
+            every += sum(array.bytes or 0.0 for array in launch_data.arrays)
         exact = sum(array.bytes or 0.0 for array in launch_data.arrays if array.is_exact)
         least = max(least, exact)
-    once = sum(named.values())
+    once = sum(size for _, size in named)
     bases = {launch_data.basis for launch_data in data}
     basis: Basis = "estimate" if bases <= {"exact", "estimate"} else "bound"
-    if bases == {"exact"} and len(data) == 1:
-        basis = "exact"
-    elif bases == {"exact"}:
-        basis = "bound"  # names are no proof, but more data than all arrays there is not
+    if bases == {"exact"}:  # names are no proof, but more data than all arrays there is not
+        basis = "exact" if len(data) == 1 else "bound"
     return DataSize(once + unknown, basis, once < every, least)
 
 

@@ -54,7 +54,6 @@ class LaunchSets(NamedTuple):
     sets: tuple[LaunchSet, ...]
     """The most time first."""
     busy_ns: float
-    launches: int
     gaps_ns: float | None
     """All times without a kernel that are no longer than `LONGEST_GAP_NS`; None: not known."""
     order: tuple[int, ...]
@@ -126,7 +125,6 @@ def _of_run(profile: Profile, positions: RunPositions) -> LaunchSets:
     return LaunchSets(
         tuple(sorted(sets, key=lambda launch_set: -launch_set.busy_ns)),
         table.busy_ns,
-        table.launch_count,
         sum(short) if gaps else None,
         tuple(launch.kernel for launch in table.launches),
         in_run=True,
@@ -232,7 +230,6 @@ def _of_report(launches: Sequence[Launch]) -> LaunchSets:
     return LaunchSets(
         tuple(sorted(sets, key=lambda launch_set: -launch_set.busy_ns)),
         sum(launch_set.busy_ns for launch_set in sets),
-        len(launches),
         None,
         tuple(row_of[launch.id] for launch in launches),
         in_run=False,

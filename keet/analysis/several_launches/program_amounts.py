@@ -8,7 +8,7 @@ so.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
@@ -44,6 +44,7 @@ from keet.analysis.several_launches.launch_sets import (
     launch_sets,
     taking_turns,
 )
+from keet.analysis.several_launches.traffic import with_number
 from keet.documents.amounts import (
     BoundDocument,
     HandOverDocument,
@@ -53,6 +54,7 @@ from keet.documents.amounts import (
     StateDocument,
 )
 from keet.evidence import Evidence, Sentence, constant, counted
+from keet.formatting import enumerated, listed
 from keet.profile import Launch, Profile, Workload
 from keet.profile.run_link import representative
 
@@ -67,8 +69,6 @@ _MOST_CANDIDATES = 40
 _MOST_NAMED = 5
 _NAMED_OF_TURN = 2
 """Kernels that take turns are named up to one more than these."""
-_NS_PER_SECOND = 1e9
-"""Nanoseconds."""
 _FOLLOWS_DATA = (
     "loaded data choose what is read, so several steps on parts of it may not be possible"
 )
@@ -268,12 +268,10 @@ class _Maker:
         """Not for reports of ranges and graphs: what is inside is not recorded."""
         if any(launch.workload is not Workload.KERNEL for launch in self._profile.launches):
             return
-        times: dict[str, float] = defaultdict(float)
-        launches: dict[str, int] = defaultdict(int)
+        times, launches = defaultdict[str, float](float), Counter[str]()
         for launch_set in self._sets.sets:
             if not launch_set.is_kernel_profiled:
                 times[launch_set.kernel] += launch_set.busy_ns
-
                 launches[launch_set.kernel] += launch_set.launches
         ns = sum(times.values())
         if not times or ns < NEGLIGIBLE * self._sets.busy_ns:
@@ -357,8 +355,7 @@ class _Maker:
         if blocks is None:
             return Sentence()
         grid = self._own(blocks._replace(unit=""))
-        s = "" if grid.value == 1 else "s"
-        return Sentence(" of {blocks:count} block{s}", blocks=grid, s=s)
+        return Sentence(" of {blocks}", blocks=counted(grid, "block"))
 
     def _gaps(self) -> Sentence:
         if not self._sets.gaps_ns:
@@ -465,7 +462,7 @@ class _Maker:
         if len(some) == 1:
             count = self._number(f"{key}_launches", some[0].launches, "", "launches")
             return Sentence("{n:count} launches of {kernel} each", n=count, kernel=some[0].kernel)
-        kernels: str | Sentence = _listed([launch_set.kernel for launch_set in some])
+        kernels: str | Sentence = enumerated([launch_set.kernel for launch_set in some])
         more = None
         if (others := len(some) - _NAMED_OF_TURN) > 1:
             more = self._number(f"{key}_others", others, "", "other kernels")
@@ -484,7 +481,7 @@ class _Maker:
         if len(some) <= _NAMED_OF_TURN + 1:
             return Sentence()
         return Sentence(
-            "A turn: {kernels}. ", kernels=_listed([launch_set.kernel for launch_set in some])
+            "A turn: {kernels}. ", kernels=enumerated([launch_set.kernel for launch_set in some])
         )
 
     def _size(self, key: str, size: DataSize) -> Sentence:
@@ -528,9 +525,9 @@ class _Maker:
         """Time to move so many bytes so often. Data that fits into L2 may come from there in the
         run."""
         rate = data.rate("l2" if in_l2 else "dram")
-        if rate is None or not rate.value:
+        if rate is None:
             return None, Sentence()
-        ns = _NS_PER_SECOND * moved * float(fewer.value) / float(rate.value)
+        ns = _ns(rate, moved, float(fewer.value))
         time = self._number(f"{key}_moving", ns, "ns", "time to move the data", self._own(rate))
         return ns / 1e3, Sentence(
             "; moving it {fewer:count} times takes {time} at {level}'s peak rate",
@@ -544,9 +541,9 @@ class _Maker:
     ) -> Evidence | None:
         """How much of the launches' time moving all the bytes takes at DRAM's peak."""
         rate, ns = data.rate("dram"), sum(launch_set.busy_ns for launch_set in some)
-        if rate is None or not rate.value or not ns:
+        if rate is None or not ns:
             return None
-        share = min(100.0, 100 * _NS_PER_SECOND * moved / float(rate.value) / ns)
+        share = min(100.0, _ns(rate, 100, moved) / ns)
         label = "time to move the data now at DRAM's peak rate, of the launches' time"
         return self._number(f"{key}_share", share, "%", label, self._own(rate))
 
@@ -568,7 +565,7 @@ class _Maker:
                 "{kernels} work on the same data and keep it on the chip for {steps:count} steps",
                 time=time,
                 now=now,
-                kernels=_listed(state.kernels),
+                kernels=enumerated(state.kernels),
                 steps=steps,
             )
             yield BoundDocument(
@@ -643,7 +640,9 @@ class _Maker:
         names, others = _joined_names(candidate.written), _joined_names(candidate.read)
         shown = _joined_names(candidate.written, _MOST_NAMED)
         key = f"hand_over_{writer.id}_{names}_{reader.id}"
-        what = Sentence("{names}", names=_listed([array.name or "" for array in candidate.written]))
+        what = Sentence(
+            "{names}", names=enumerated([array.name or "" for array in candidate.written])
+        )
         if candidate.bytes:
             written = self._number(
                 f"{key}_bytes", candidate.bytes, "byte", f"written by #{writer.id}"
@@ -657,9 +656,9 @@ class _Maker:
         text = Sentence(
             "candidate by {by}: {writer} writes {what}, {reader} reads {much}{others}{cost}",
             by="name" if candidate.same_name else "size",
-            writer=_with_id(writer),
+            writer=with_number(writer),
             what=what,
-            reader=_with_id(reader) if candidate.is_between_kernels else "a later launch",
+            reader=with_number(reader) if candidate.is_between_kernels else "a later launch",
             much=much,
             others=self._other_readers(key, candidate),
             cost=cost,
@@ -729,9 +728,9 @@ class _Maker:
     def _round_trip(self, key: str, candidate: Candidate) -> tuple[float | None, Sentence]:
         """The time to write and read it, unless it is too little to matter."""
         rate, l2 = candidate.writer.rate("dram"), candidate.writer.capacity.get("L2")
-        if rate is None or not rate.value or candidate.bytes < FEW_BYTES:
+        if rate is None or candidate.bytes < FEW_BYTES:
             return None, Sentence()
-        ns = 2 * _NS_PER_SECOND * candidate.bytes / float(rate.value)
+        ns = _ns(rate, 2 * candidate.bytes)
         may_stay = l2 is not None and candidate.bytes < l2.value
         return ns / 1e3, Sentence(
             "; writing and reading it takes {time} at DRAM's rate{cached}",
@@ -749,17 +748,9 @@ def _read_and_written(read: Evidence, written: Evidence) -> Sentence:
     return Sentence("read {read} and write {written}", read=read, written=written)
 
 
-def _listed(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-
-
-def _with_id(launch: Launch) -> str:
-    return f"{launch.kernel} (#{launch.id})"
-
-
 def _joined_names(arrays: Sequence[DataArray], most: int | None = None) -> str:
     names = [array.name for array in arrays if array.name]
-    return ", ".join((*names[:most], *(["…"] if most and len(names) > most else [])))
+    return listed(names, most or len(names))
 
 
 _PLACES: tuple[Literal["L2", "shared memory", "registers"], ...] = (
@@ -780,12 +771,12 @@ def _least_ns(launch_set: LaunchSet, data: MovedData, needed: Evidence | None) -
     moved, rate = data.through_dram, data.rate("dram")
     if moved is None or needed is None or rate is None:
         return 0.0
-    return (
-        _NS_PER_SECOND
-        * launch_set.launches
-        * float(min(needed.value, moved.value))
-        / float(rate.value)
-    )
+    return _ns(rate, launch_set.launches, float(min(needed.value, moved.value)))
+
+
+def _ns(rate: Evidence, *factors: float) -> float:
+    """Nanoseconds to move as many bytes as the product of these factors."""
+    return math.prod((1e9, *factors)) / float(rate.value)
 
 
 def _is_idle(launch_set: LaunchSet) -> bool:
@@ -796,15 +787,11 @@ def _is_idle(launch_set: LaunchSet) -> bool:
 
 def _profiled(launch_set: LaunchSet) -> str:
     if not launch_set.profiled:
-        return (
-            "; another shape of it is profiled"
-            if launch_set.is_kernel_profiled
-            else "; not profiled"
-        )
+        another = launch_set.is_kernel_profiled
+        return "; another shape of it is profiled" if another else "; not profiled"
     if len(launch_set.profiled) == launch_set.launches:
         return ""
-    numbers = ", ".join(f"#{number}" for number in launch_set.profiled[: int(SEVERAL)])
-    return f"; profiled: {numbers}{', …' if len(launch_set.profiled) > SEVERAL else ''}"
+    return f"; profiled: {listed([f'#{number}' for number in launch_set.profiled], int(SEVERAL))}"
 
 
 def _shape(launch_set: LaunchSet) -> Sentence:

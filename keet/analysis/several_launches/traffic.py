@@ -175,6 +175,10 @@ def saved_us(parts: Sequence[Fused]) -> float | None:
     return max(0.0, sum(part.launch.us for part in parts) - fused)
 
 
+def with_number(launch: Launch) -> str:
+    return f"{launch.kernel} (#{launch.id})"
+
+
 def repeated_kernels(launches: Sequence[Traffic]) -> set[str]:
     """Names of kernels that run several times in a row, as in a program that times several
     versions. Steps of one computation take turns."""
@@ -299,9 +303,10 @@ def _first_reader(writer: Traffic, later: Sequence[Traffic], long_us: float) -> 
         return None
     near = later[: int(READERS_AFTER)]
     candidates = [(reader, 1) for reader in near] + [(reader, 2) for reader in near[:1]]
-    links = (_link(writer, reader, inputs, long_us) for reader, inputs in candidates)
-    first = next((link for link in links if link), None)
-    return first and first._replace(others=tuple(_other_readers(first, later, long_us)))
+    for reader, inputs in candidates:
+        if link := _link(writer, reader, inputs, long_us):
+            return link._replace(others=tuple(_other_readers(link, later, long_us)))
+    return None
 
 
 def _other_readers(link: Link, later: Sequence[Traffic], long_us: float) -> Iterator[Traffic]:
@@ -398,8 +403,8 @@ class RoundTrip(NamedTuple):
     def saved_us(self) -> float | None:
         if self.chain:
             first, *inner, last = self.chain
-            ends = Fused(first, 0.0, 1.0), Fused(last, 1.0, 0.0)
-            return saved_us([ends[0], *(Fused(traffic, 1.0, 1.0) for traffic in inner), ends[1]])
+            between = (Fused(traffic, 1.0, 1.0) for traffic in inner)
+            return saved_us([Fused(first, 0.0, 1.0), *between, Fused(last, 1.0, 0.0)])
         savings = [link.saved_us for link in self.links if link.saved_us is not None]
         return sum(savings) if savings else None
 
@@ -415,13 +420,12 @@ def round_trips(links: Sequence[Link]) -> list[RoundTrip]:
         return -(trip.saved_us or 0.0)
 
     trips = [RoundTrip(tuple(sorted(links, key=by_saving))) for links in pairs.values()]
-    trips += [RoundTrip(tuple(links), tuple(_members(links))) for links in chains]
+    trips += [RoundTrip(tuple(links), _members(links)) for links in chains]
     return sorted(trips, key=by_saving)
 
 
-def _members(links: Sequence[Link]) -> Iterator[Traffic]:
-    yield links[0].writer
-    yield from (link.reader for link in links)
+def _members(links: Sequence[Link]) -> tuple[Traffic, ...]:
+    return (links[0].writer, *(link.reader for link in links))
 
 
 def _chains(links: Sequence[Link]) -> tuple[list[list[Link]], list[Link]]:
