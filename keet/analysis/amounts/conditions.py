@@ -80,9 +80,8 @@ def conditions(view: LaunchView) -> tuple[ConditionDocument, ...]:
     for place, regions in by_line.items():
         # Before the lines of the code are looked at, which takes longer.
         few = [region for region in regions if region.entering < PASSED * region.threads]
-        matters = (
-            any(region.effects for region in few) or sum(map(_at_stake, few)) >= AT_STAKE * total
-        )
+        has_effects = any(region.effects for region in few)
+        matters = has_effects or sum(map(_at_stake, few)) >= AT_STAKE * total
         if matters and len(regions) <= _MOST_BRANCHES:
             rows.append(_row_of(code, regions, 2 * len(_CONDITION.findall(_text(view, place)))))
     ranked = sorted(filter(None, rows), key=lambda row: -row.at_stake)
@@ -195,9 +194,8 @@ def _row_of(code: MachineCode, regions: Sequence[Guarded], most: int) -> _Row | 
     """`most`: branches and sides that one copy can have; a template that calls itself has more."""
     regions = [region for region in regions if not _is_of_block(code, region)]
     copies = _copies(code, [region for region in regions if not _is_around(code, region, regions)])
-    if any(
-        sum(region.entering < region.threads for region in copy.members) > most for copy in copies
-    ):
+    branches = (sum(each.entering < each.threads for each in copy.members) for copy in copies)
+    if max(branches, default=0) > most:
         return None
     first = [copy.first for copy in copies]
     rows = [
@@ -240,9 +238,8 @@ def _is_around(code: MachineCode, region: Guarded, regions: Sequence[Guarded]) -
         return False
     before = range(max(1, region.place.line - _NEAR_LINES), region.place.line)
     inner = {*region.blocks}.intersection(other.block for other in regions)
-    if all(
-        code.location(made) != region.place for at in region.decided for made in _made(code, at)
-    ):
+    compared = (code.location(made) for at in region.decided for made in _made(code, at))
+    if region.place not in compared:
         inner.update(region.blocks)
     blocks = [code.program.flow.blocks[at] for at in inner]
     lines = (code.location(at) for block in blocks for at in range(block.start, block.end))
@@ -254,9 +251,10 @@ def _copies(code: MachineCode, regions: Sequence[Guarded]) -> list[_Copy]:
     copies: list[_Copy] = []
     for region in regions:
         values = {value for at in region.decided for value in _predicates(code, at)}
-        same = (copy for copy in copies if region.block in copy.blocks or values & copy.values)
-        copy = next(same, None)
-        if copy is None:
+        for copy in copies:
+            if region.block in copy.blocks or values & copy.values:
+                break
+        else:
             copies.append(copy := _Copy([], set(), set()))
         copy.members.append(region)
         copy.values.update(values)
@@ -333,12 +331,10 @@ def _deciding(entered: _Entered) -> Iterator[int]:
 
 def _depends(code: MachineCode, positions: Iterable[int]) -> frozenset[str]:
     """The names that conditions depend on: see `Polynomial`."""
-    names: set[str] = set()
-    for position in positions:
-        for value in _predicates(code, position):
-            dependences = code.evaluation.predicate_dependences(value)
-            names |= code.evaluation.resolved_names(dependences)
-    return frozenset(names - {"path"})
+    evaluation = code.evaluation
+    values = (value for position in positions for value in _predicates(code, position))
+    names = map(evaluation.resolved_names, map(evaluation.predicate_dependences, values))
+    return frozenset().union(*names) - {"path"}
 
 
 def _is_of_block(code: MachineCode, region: Guarded) -> bool:
@@ -354,13 +350,8 @@ _PREDICATE = re.compile(r"U?P\d")
 
 
 def _predicates(code: MachineCode, position: int) -> list[int]:
-    values = code.program.values
-    is_predicate = _PREDICATE.fullmatch
-    return [
-        value
-        for value in values.read[position].values()
-        if is_predicate(values.all[value].register)
-    ]
+    every, read = code.program.values.all, code.program.values.read[position].values()
+    return [value for value in read if _PREDICATE.fullmatch(every[value].register)]
 
 
 def _is_by_index(code: MachineCode, entered: _Entered) -> bool:

@@ -48,7 +48,7 @@ def item_of(view: LaunchView) -> ItemDocument | None:
     grid, block = view.launch.grid or (1,), view.launch.block or (1,)
     written = [use for use in array_uses(view) if use.writes is not None]
     plain = [use for use in written if not use.has_atomics]
-    stored = [(use.pointer, use.writes, use.stored) for use in plain or written]
+    stored = [(use.pointer, use.writes, use.stored) for use in plain or written if use.writes]
     item = _elements(view, stored, "stores", "stored" if plain else "updated")
     least = math.prod(grid) if plain else math.prod((*grid, *block))
     if item is not None and item.count >= max(least, 2):
@@ -63,7 +63,7 @@ def item_of(view: LaunchView) -> ItemDocument | None:
     return item or _threads(view)
 
 
-_Side = tuple[str, "Footprint | None", float | None]
+_Side = tuple[str, "Footprint", float | None]
 """An array's pointer, its loads or its stores, and their distinct bytes if these are exact."""
 
 
@@ -79,8 +79,6 @@ def _elements(
     widths: dict[str, int] = {}
     others = 0.0
     for pointer, side, distinct in sides:
-        if side is None:
-            continue
         widths[pointer] = min(access.width for access in side.accesses)
         size = sizes.get(pointer, widths[pointer])
         if distinct is None:
@@ -175,10 +173,9 @@ def per_item(view: LaunchView, item: ItemDocument) -> tuple[PerItemDocument, ...
 def _text(work: _Work, item: ItemDocument, numbers: Mapping[str, Evidence]) -> Sentence:
     """Purposes add up to the instructions; the kinds named after them are some of these."""
     number = numbers[work.id]
-    if work.unit:
-        return Sentence("{number} per {item}", number=number, item=item.name)
-    if work.id != "instructions":
-        return Sentence("{number:.1f} per {item}", number=number, item=item.name)
+    if work.unit or work.id != "instructions":
+        words = "{number} per {item}" if work.unit else "{number:.1f} per {item}"
+        return Sentence(words, number=number, item=item.name)
     said = Sentence("{number:.1f} instructions per {item}", number=number, item=item.name)
     purposes = [purpose for purpose in numbers if purpose.startswith(_PURPOSE)]
     purposes.sort(key=lambda purpose: (purpose != _NEEDED_PURPOSE, -numbers[purpose].value))

@@ -40,15 +40,17 @@ def unit_uses(view: LaunchView) -> tuple[UnitUseDocument, ...]:
 
 
 def _uses(view: LaunchView) -> Iterator[UnitUseDocument]:
-    program = view.code.program if view.code is not None else None
     # The counter of the tensor pipe has a few per cent in kernels without such code, too.
-    has_tensor = program is None or any(
-        program.code[at].role.name == "TENSOR" for at in program.ran
-    )
+    program = view.code.program if view.code is not None else None
+    roles = {program.code[at].role.name for at in program.ran} if program else {"TENSOR"}
     for ceiling in sorted(view.ceilings.ranked, key=lambda ceiling: -ceiling.share):
         average, active = finite(ceiling.reached), _while_active(view, ceiling)
         most = max(average or 0.0, finite(active) or 0.0)
-        if average is None or most < _LEAST_PCT or ("tensor" in ceiling.id and not has_tensor):
+        if (
+            average is None
+            or most < _LEAST_PCT
+            or ("tensor" in ceiling.id and "TENSOR" not in roles)
+        ):
             continue
         words = "{average:.0f} of its peak"
         if most >= _CLEARLY * average and most - average >= _POINTS:
@@ -200,13 +202,14 @@ def _counted(view: LaunchView, *metrics: str) -> _Amount | None:
     return _Amount(sum(float(counter.value) for counter in counters), counters)
 
 
+_SURFACE_SECTORS = ("surface_load_sectors", "surface_store_sectors")
+
+
 def _textures(view: LaunchView) -> _Amount | None:
     """Sectors of texture and surface accesses; None: not counted, and there may be some."""
-    sectors = view.get("texture_sectors")
-    if sectors is not None:
-        surfaces = map(view.get, ("surface_load_sectors", "surface_store_sectors"))
-        counters = (sectors, *filter(None, surfaces))
-        return _Amount(sum(float(counter.value) for counter in counters), counters)
+    if view.get("texture_sectors") is not None:
+        surfaces = (name for name in _SURFACE_SECTORS if view.get(name) is not None)
+        return _counted(view, "texture_sectors", *surfaces)
     used = view.value("inst_pipe_tex_active_pct")
     if used is None and view.opcodes:
         used = view.count(*TEXTURES | SURFACES)
@@ -224,10 +227,7 @@ def _l1_sectors(view: LaunchView) -> Mapping[Part, _Amount]:
     parts = {part: amount for part, amount in counts.items() if amount is not None}
     if len(parts) < len(counts):
         return {}
-    kinds, loads = _kinds_of_loads(view), parts["loads"]
-    by_kind = {
-        kind: sum(access.sectors or 0.0 for access in of_kind) for kind, of_kind in kinds.items()
-    }
+    by_kind, loads = _sectors_of_loads(view), parts["loads"]
     if _are_close(sum(by_kind.values()), loads.value):
         parts |= {kind: _Amount(sectors, loads.sources) for kind, sectors in by_kind.items()}
     return parts

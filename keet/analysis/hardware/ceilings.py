@@ -118,25 +118,20 @@ def uses_host_link(ledger: LaunchLedger) -> bool | None:
 
     A GPU that shares its memory with the host has no such link.
     """
-    integrated = ledger.launch.get("device_integrated")
-    if integrated is not None and integrated.value:
+    if ledger.launch.number("device_integrated"):
         return None
-    counters = [
-        ledger.launch.get(metric_id) for metric_id in (_READ_MISSES, *_WRITTEN_SECTORS, _MISSES)
-    ]
-    sectors = [float(quantity.value) for quantity in counters if quantity is not None]
-    if sectors:
-        return any(value > 0 for value in sectors)
+    counters = map(ledger.launch.number, (_READ_MISSES, *_WRITTEN_SECTORS, _MISSES))
+    if sectors := [count for count in counters if count is not None]:
+        return any(count > 0 for count in sectors)
     return True if _fills_from_host(ledger) else None  # writes are not in that counter
 
 
 def _fills_from_host(ledger: LaunchLedger) -> bool:
     """Whether L2 fetched more from host memory than other units do."""
-    share, cycles, duration = map(ledger.launch.get, (_FILLS, _L2_CYCLES, "duration"))
+    share, cycles, duration = map(ledger.launch.number, (_FILLS, _L2_CYCLES, "duration"))
     if share is None or cycles is None or duration is None:
         return False
-    moved = float(share.value) / 100 * float(cycles.value) * SECTOR
-    seconds = float(duration.value) * 1e-9
+    moved, seconds = share / 100 * cycles * SECTOR, duration * 1e-9
     if not (moved >= OTHER_FILLS_BYTES and seconds > 0):  # NaN is no traffic
         return False
     peak = _peak(ledger)
@@ -149,9 +144,9 @@ def host_traffic(ledger: LaunchLedger) -> HostTraffic:
     together = ledger.measured(_MISSES) if read is None else None
     label = "read from host memory"
     if together is not None:
-        read, written, label = together, None, "read from and written to host memory"
+        written, label = None, "read from and written to host memory"
     return HostTraffic(
-        _rate(ledger, "host_link.read", label, _filled(ledger) if read is None else read),
+        _rate(ledger, "host_link.read", label, read or together or _filled(ledger)),
         _rate(ledger, "host_link.written", "written to host memory", written),
         together is None,
         _peak(ledger),
@@ -188,9 +183,8 @@ def _rate(ledger: LaunchLedger, name: str, label: str, sectors: Evidence | None)
 
 def _peak(ledger: LaunchLedger) -> Peak | None:
     """The fastest link that the GPU supports: the slot may have fewer lanes or be older."""
-    coupled = ledger.launch.get("c2c_present")
     generation = _PCIE.get(ledger.launch.device.compute_capability or "")
-    if coupled is not None and coupled.value:
+    if ledger.launch.number("c2c_present"):
         rate, link = _C2C_RATE, "NVLink-C2C"
     elif generation is not None:
         rate, link = _PCIE_RATE[generation], f"PCIe {generation} x16"
@@ -478,13 +472,11 @@ class Ceilings:
         return ceiling.share if ceiling else 0.0 if name in self._idle else None
 
     def reached(self, name: str) -> Evidence | None:
-        ceiling = self._by_name.get(name)
-        return ceiling.reached if ceiling else None
+        return self._by_name[name].reached if name in self._by_name else None
 
     def stage(self, name: str) -> UnitStage | None:
         """The busiest stage of a unit; it may be inferred from the unit's share."""
-        ceiling = self._by_name.get(name)
-        return ceiling.stage if ceiling else None
+        return self._by_name[name].stage if name in self._by_name else None
 
     def stages(self, name: str) -> tuple[UnitStage, ...]:
         """All stages of a unit that were measured, the busiest first."""
@@ -499,8 +491,7 @@ class Ceilings:
         if name == HOST_LINK and self._host:
             rates = filter(None, (self._host.read, self._host.written))
             return max(rates, key=lambda rate: rate.value, default=None)
-        ceiling = self._by_name.get(name)
-        return ceiling.achieved if ceiling else None
+        return self._by_name[name].achieved if name in self._by_name else None
 
     @cached_property
     def ranked(self) -> tuple[Ceiling, ...]:

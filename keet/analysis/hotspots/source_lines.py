@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -344,7 +344,7 @@ class InstructionTable:
                 instructions=len(row.members),
                 samples=None if samples is None else samples[index],
                 share=weights[index] / self.total if weights and self.total else None,
-                stalls=_most_common((r, s[index]) for r, s in reasons.items() if s and s[index]),
+                stalls=_stalls({r: s[index] for r, s in reasons.items() if s and s[index]}),
                 **{name: column and column[index] for name, column in costs.items()},  # type: ignore[arg-type]
             )
             for index, row in enumerate(rows)
@@ -447,9 +447,9 @@ def _sums(
     return sums
 
 
-def _most_common(counts: Iterable[tuple[str, int]]) -> tuple[StallDocument, ...]:
-    ranked = sorted(counts, key=lambda pair: -pair[1])
-    return tuple(StallDocument(reason=reason, samples=samples) for reason, samples in ranked)
+def _stalls(samples: Mapping[str, int]) -> tuple[StallDocument, ...]:
+    """The most samples first."""
+    return tuple(StallDocument(reason=r, samples=n) for r, n in Counter(samples).most_common())
 
 
 # --- texts of source lines

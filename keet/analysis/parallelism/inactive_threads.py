@@ -213,12 +213,10 @@ def lone_thread(view: LaunchView) -> LoneThread | None:
         for position in sorted(alone)
         if threads.get(program.code[position].address, 0) <= program.counts[position]
     )
-    runs = sum(program.counts[position] for position in single)
-    if runs <= MAJORITY * sum(program.counts[position] for position in alone):
+    if view.code.share(single) <= MAJORITY * view.code.share(alone):
         return None
-    every = sum(program.counts[position] for position in program.ran)
     waiting = sum(wait.by_few for wait in waits) / sum(wait.samples for wait in waits)
-    return LoneThread(single, runs / every, waiting)
+    return LoneThread(single, view.code.share(single), waiting)
 
 
 REGROUPING = Parameter(
@@ -255,12 +253,8 @@ def short_path_part(view: LaunchView) -> float:
     for block in blocks:
         most[block.loop] = max(most.get(block.loop, 0.0), block.active)
     every = sum(block.executed * (max(most.values()) - block.active) for block in blocks)
-    cost = 0.0
-    for has_joined, path in groupby(
-        blocks, lambda block: block.active >= JOINED * most[block.loop]
-    ):
-        if not has_joined:
-            cost += _cost(list(path), most)
+    paths = groupby(blocks, lambda block: block.active >= JOINED * most[block.loop])
+    cost = sum(_cost([*path], most) for has_joined, path in paths if not has_joined)
     return min(1.0, cost / every) if every > 0 else 0.0
 
 

@@ -191,8 +191,8 @@ def unequal_work(view: LaunchView, even: Evenness) -> float:
     or share its bandwidth with more others, take longer, and other blocks would not change that.
     Long items may execute few instructions while they wait, so a part of the unevenness is enough.
     """
-    counted = [view.ledger.named(name, "instructions of a scheduler") for name in _INSTRUCTIONS]
-    average, most = counted
+    label = "instructions of a scheduler"
+    average, most = (view.ledger.named(name, label) for name in _INSTRUCTIONS)
     if average is None or most is None or not most.value or even.ratio.value >= 1:
         return 1.0
     uneven = 1 - min(1.0, float(average.value) / float(most.value) / even.spread)
@@ -285,13 +285,12 @@ def _between_barriers(view: LaunchView) -> float:
     not help."""
     if view.code is None:
         return 1.0
-    program = view.code.program
-    counts: dict[bool, float] = {True: 0.0, False: 0.0}
+    program, accesses, barriers = view.code.program, 0, 0
     for position in program.ran:
-        is_access = program.code[position].opcode in BY_PIPE["LSU"]
-        if is_access or program.code[position].is_barrier:
-            counts[is_access] = max(counts[is_access], float(program.counts[position]))
-    accesses, barriers = counts[True], counts[False]
+        if program.code[position].opcode in BY_PIPE["LSU"]:
+            accesses = max(accesses, program.counts[position])
+        elif program.code[position].is_barrier:
+            barriers = max(barriers, program.counts[position])
     return min(1.0, accesses / barriers) if accesses and barriers else 1.0
 
 
@@ -409,8 +408,7 @@ def _no_result(view: LaunchView) -> float:
     """Share of the instructions that are not arithmetic on data. Without the machine code: all or
     none, by whether a warp executes few."""
     if view.code is not None:
-        value = sum(share for kind, share in view.code.mix if kind.value in ("value", "unknown"))
-        return 1 - value
+        return 1 - sum(n for kind, n in view.code.mix if kind.value in ("value", "unknown"))
     instructions = instructions_per_warp(view)
     return 1.0 if instructions is not None and instructions.value <= FEW_INSTRUCTIONS else 0.0
 

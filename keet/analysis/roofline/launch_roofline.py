@@ -134,10 +134,7 @@ class LaunchRoofline(RooflineLaunch):
     FLOP nor bytes."""
 
     def __repr__(self) -> str:
-        near = (
-            f"{ceiling.id} at {ceiling.reached:.0f} of its peak"
-            for ceiling in self.nearest_ceilings
-        )
+        near = (f"{c.id} at {c.reached:.0f} of its peak" for c in self.nearest_ceilings)
         return (
             f"<LaunchRoofline #{self.id} {self.kernel}: {', '.join(near) or 'no ceiling is known'}>"
         )

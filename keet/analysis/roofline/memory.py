@@ -173,21 +173,17 @@ def _l2(ledger: LaunchLedger, units: Ceilings) -> Ceiling | Absent:
     peak = _l2_peak(ledger, sectors, everybodys) if sectors else None
     if sectors is None or peak is None:
         sectors, peak = everybodys, _lookup_peak(ledger, everybodys, 1.0)
-    achieved = _sector_rate(ledger, "roofline.l2.achieved", sectors)
+    achieved = None
+    if sectors is not None:
+        amount = sectors.value * SECTOR
+        moved = ledger.derived("roofline.l2.bytes", amount, "L2 bytes", sectors, unit="byte")
+        achieved = per_second(ledger, "roofline.l2.achieved", "L2 bytes per second", moved)
     if achieved is None or peak is None:
         return _share_alone(units, "l2") or Absent(
             "L2 traffic was not measured",
             "profile with: ncu --section MemoryWorkloadAnalysis_Tables",
         )
     return _level(ledger, units, "l2", achieved, peak)
-
-
-def _sector_rate(ledger: LaunchLedger, name: str, sectors: Evidence | None) -> Evidence | None:
-    if sectors is None:
-        return None
-    amount = sectors.value * SECTOR
-    moved = ledger.derived("roofline.l2.bytes", amount, "L2 bytes", sectors, unit="byte")
-    return per_second(ledger, name, "L2 bytes per second", moved)
 
 
 def _l2_peak(ledger: LaunchLedger, sectors: Evidence, everybodys: Evidence | None) -> Peak | None:
