@@ -46,11 +46,8 @@ def _uses(view: LaunchView) -> Iterator[UnitUseDocument]:
     for ceiling in sorted(view.ceilings.ranked, key=lambda ceiling: -ceiling.share):
         average, active = finite(ceiling.reached), _while_active(view, ceiling)
         most = max(average or 0.0, finite(active) or 0.0)
-        if (
-            average is None
-            or most < _LEAST_PCT
-            or ("tensor" in ceiling.id and "TENSOR" not in roles)
-        ):
+        is_unused = "tensor" in ceiling.id and "TENSOR" not in roles
+        if average is None or most < _LEAST_PCT or is_unused:
             continue
         words = "{average:.0f} of its peak"
         if most >= _CLEARLY * average and most - average >= _POINTS:
@@ -262,16 +259,10 @@ def _passes_of_instructions(view: LaunchView) -> Mapping[Part, float]:
     atomics_and_copies = (access for access in accesses if access.operation in ("atomic", "copy"))
     if sum(access.cost for access in atomics_and_copies) > NEGLIGIBLE * every:
         return {}
-    spread = sum(
-        access.cost - access.wavefronts_of_data
-        for access in accesses
-        if access.memory == "global" and access.operation == "load"
-    )
-    stores = sum(
-        access.cost
-        for access in accesses
-        if access.memory != "shared" and access.operation == "store"
-    )
+    off_chip = [access for access in accesses if access.memory != "shared"]
+    loads = [x for x in off_chip if x.memory == "global" and x.operation == "load"]
+    spread = sum(access.cost - access.wavefronts_of_data for access in loads)
+    stores = sum(access.cost for access in off_chip if access.operation == "store")
     if spread > SAME_COUNT * every and stores > FEW_STORES * every:
         return {}  # two unknown numbers of passes could make up for each other
     parts: dict[Part, float] = {"other": float(view.count(*_ADDRESSLESS))}
@@ -351,13 +342,12 @@ def _l2_sectors(view: LaunchView) -> Mapping[Part, _Amount]:
 
 def _l2_atomics(view: LaunchView) -> _Amount | None:
     """As L2 counts them, else as L1 does: each of them goes to L2."""
-    reductions = _counted(view, "l2_reduction_sectors") or _counted(
-        view, "global_reduction_sectors"
-    )
-    atomics = _counted(view, "l2_atomic_sectors") or _counted(view, "global_atomic_sectors")
-    if reductions is None or atomics is None:
+    kinds = ("reduction", "atomic")
+    by_kind = [view.get(f"l2_{k}_sectors") or view.get(f"global_{k}_sectors") for k in kinds]
+    counters = tuple(filter(None, by_kind))
+    if len(counters) < len(kinds):
         return None
-    return _Amount(reductions.value + atomics.value, (*reductions.sources, *atomics.sources))
+    return _Amount(sum(float(counter.value) for counter in counters), counters)
 
 
 def _local(view: LaunchView, reads: _Amount, writes: _Amount) -> Iterator[tuple[Part, _Amount]]:

@@ -284,10 +284,7 @@ class CodeByLine:
         flow = self.code.program.flow
         blocks = {flow.block_of[position] for position in positions}
         around = {loop.index: loop for block in blocks for loop in flow.loops_around(block)}
-        return [
-            self.loop(loop)
-            for loop in sorted(around.values(), key=lambda loop: (loop.depth, loop.index))
-        ]
+        return [self.loop(x) for x in sorted(around.values(), key=lambda x: (x.depth, x.index))]
 
     def loop(self, loop: Loop) -> LineLoop:
         start = self.code.program.flow.blocks[loop.header].start
@@ -409,13 +406,10 @@ def _problem(
         names = sorted({file_name(location.file) for location in every})
         files = with_more(", ".join(names[:_MOST_SUGGESTED]), len(names) - _MOST_SUGGESTED)
         return Sentence("no code comes from this file; files with code: {files}", files=files)
-    nearest = sorted(in_file, key=lambda location: (abs(location.line - number), location.line))[
-        :_MOST_SUGGESTED
-    ]
-    names = [
-        line_text(location) for location in sorted(nearest, key=lambda location: location.line)
-    ]
-    return f"no instruction comes from this line; the nearest with code: {', '.join(names)}"
+    by_distance = sorted(in_file, key=lambda place: (abs(place.line - number), place.line))
+    nearest = sorted(by_distance[:_MOST_SUGGESTED], key=lambda place: place.line)
+    lines = ", ".join(map(line_text, nearest))
+    return f"no instruction comes from this line; the nearest with code: {lines}"
 
 
 FETCHED_AT_ONCE = 200

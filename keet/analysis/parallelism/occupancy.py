@@ -112,7 +112,7 @@ def limits(machine: Machine, block: Configuration, barriers: int | None = None) 
 
 
 def _up(amount: int, unit: int) -> int:
-    return math.ceil(amount / unit) * unit
+    return -(-amount // unit) * unit
 
 
 class OccupancyModel(NamedTuple):

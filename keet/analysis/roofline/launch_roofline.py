@@ -26,6 +26,7 @@ from keet.analysis.hardware.ceilings import (
     Ceilings,
     clock,
     nearest,
+    positive,
 )
 from keet.analysis.hardware.stages import UnitStage, measured_stages
 from keet.analysis.ledger import LaunchLedger
@@ -178,10 +179,7 @@ def find_roofline(launch: Launch, ledger: LaunchLedger | None = None) -> LaunchR
         uncounted=_busiest(uncounted),
         reading=Sentence(" ").join(sentences),
         notes=list(_notes(ledger, compute, memory, constants=constants)),
-        skipped=[
-            Skipped(check=check, reason=why.reason, remedy=why.remedy)
-            for check, why in absent.items()
-        ],
+        skipped=[Skipped(check=c, reason=x.reason, remedy=x.remedy) for c, x in absent.items()],
         evidence={entry.id: entry for entry in ledger},
     )
 
@@ -219,11 +217,9 @@ def _intensities(
 ) -> Iterator[IntensityDocument]:
     """Not where nothing was computed or moved: a logarithmic plot has no point for it."""
     for arithmetic, level in product(compute, memory):
-        done, moved = arithmetic.achieved, level.achieved
+        done, moved = positive(arithmetic.achieved), positive(level.achieved)
         peak, bandwidth = arithmetic.peak, level.peak
         if done is None or moved is None or peak is None or bandwidth is None:
-            continue
-        if not (done.value > 0 and moved.value > 0):
             continue
         stem = f"roofline.{arithmetic.id}.{level.id}"
         where = f"{arithmetic.name} over {level.name} bytes"

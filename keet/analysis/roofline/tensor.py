@@ -108,9 +108,9 @@ def tensor_work(ledger: LaunchLedger) -> tuple[TensorWork, ...] | Absent:
     launch = ledger.launch
     opcodes = _matrix_opcodes(launch)
     if opcodes is not None:
-        parsed = {opcode: parse_opcode(opcode) for opcode in opcodes}
-        if None not in parsed.values():
-            matrices = {opcode: matrix for opcode, matrix in parsed.items() if matrix is not None}
+        parsed = ((opcode, parse_opcode(opcode)) for opcode in opcodes)
+        matrices = {opcode: matrix for opcode, matrix in parsed if matrix is not None}
+        if len(matrices) == len(opcodes):
             return tuple(_from_opcodes(ledger, opcodes, matrices))
     if counted := _from_counters(ledger):
         return counted
@@ -250,7 +250,6 @@ def _absent(opcodes: Mapping[str, float] | None) -> Absent:
     return Absent(lacks, "profile with: ncu --section InstructionStats")
 
 
-_STEM = "sm__ops_path_tensor_"
 _PATH = re.compile(
     r"sm__ops_path_tensor_(?:op_\w+?mma_)?src_(?P<type>[a-z]+\d+)(?:_\w+)?"
     r"\.(?:avg|sum)\.pct_of_peak_sustained_elapsed"
@@ -268,7 +267,7 @@ def path_share(ledger: LaunchLedger, type_id: str | None = None) -> Evidence | N
     path was measured, or none was used."""
     shares: dict[str, float] = {}
     for name in ledger.launch.metric_names():
-        match = _PATH.fullmatch(name) if name.startswith(_STEM) else None
+        match = _PATH.fullmatch(name)
         if match is not None and type_id in (None, match["type"]):
             shares[name] = ledger_value(ledger, name) or 0.0
     busiest = max(shares, key=lambda name: shares[name], default="")

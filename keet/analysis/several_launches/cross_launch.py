@@ -135,13 +135,11 @@ class _Writer:
         written = self.amount(f"{name}_written", first.written, "byte", f"written by #{sender.id}")
         read = self.amount(f"{name}_read", first.read, "byte", f"read by #{receiver.id}")
         saved = self.saved(name, trip.saved_us, written, read)
-        is_plain = first.inputs == 1 and not first.same_input and not first.others
-        likely = "Likely" if is_plain else "Possible"
         one_of = self._one_of(name, first)
         text = Sentence(
             "{likely} round trip through memory: {one} writes {written}, and then {other} reads "
             "{read}{relation}{one_of}. If that is the same data, fusing them {saves}{cached}.",
-            likely=likely,
+            likely="Likely" if first.is_plain else "Possible",
             one=with_number(sender),
             written=written,
             other=with_number(receiver),
@@ -241,13 +239,8 @@ def _cached(moved: float, launch: Launch) -> str:
 
 
 def _confidence(link: Link) -> Confidence:
-    sure = (
-        link.inputs == 1
-        and not link.same_input
-        and not link.others
-        and not _cached(link.written, link.reader.launch)
-    )
-    return "medium" if sure else "low"
+    fits_into_l2 = _cached(link.written, link.reader.launch)
+    return "medium" if link.is_plain and not fits_into_l2 else "low"
 
 
 def _names(launches: Sequence[Traffic]) -> str:

@@ -298,20 +298,15 @@ def _readers_of(
     between, later = 0, 0.0
     for other in readers:
         candidate = _between(data[row], data[other], written)
-        if candidate and candidate.same_name:
-            if later < (candidate.read[0].bytes or math.inf):  # else all of it was written again
-                yield candidate
-        elif candidate:
+        if candidate and not candidate.same_name:
             yield candidate._replace(writers_between=between)
+        elif candidate and later < (candidate.read[0].bytes or math.inf):
+            yield candidate  # else all of it was written again
         stored = _side(data[other], is_written=True)
         between += any(is_same_size(written.bytes, array.bytes) for array in stored)
         if other != row and not (written.name or _UNNAMED_PREFIX).startswith(_UNNAMED_PREFIX):
-            again = [
-                array.bytes or 0.0
-                for array in stored
-                if array.name == written.name and array.is_exact
-            ]
-            later = max([later, *again])
+            again = (x.bytes or 0.0 for x in stored if x.name == written.name and x.is_exact)
+            later = max((later, *again))
 
 
 def _between(writer: MovedData, reader: MovedData, written: DataArray) -> Candidate | None:
@@ -416,11 +411,5 @@ def _rereads_of(candidate: Candidate) -> Iterator[Reread]:
         is_measured = document.access == "read" and document.traffic_basis == "measured"
         dram = document.dram_bytes or 0.0
         if document.distinct_bytes is None and is_measured and dram >= SMALL:
-            yield Reread(
-                candidate.writer,
-                candidate.reader,
-                document.name,
-                written.bytes,
-                dram,
-                document.l2_bytes,
-            )
+            moved = (written.bytes, dram, document.l2_bytes)
+            yield Reread(candidate.writer, candidate.reader, document.name, *moved)

@@ -275,6 +275,11 @@ class Link(NamedTuple):
     them may be the one that reads its output."""
 
     @property
+    def is_plain(self) -> bool:
+        """Whether nothing else explains the equal amounts."""
+        return self.inputs == 1 and not self.same_input and not self.others
+
+    @property
     def saved_us(self) -> float | None:
         """Time that fusing both saves; None: not known."""
         return saved_us([Fused(self.writer, 0.0, 1.0), Fused(self.reader, 1 / self.inputs, 0.0)])
