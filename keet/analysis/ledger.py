@@ -78,11 +78,14 @@ class Ledger:
     def numbers(
         self, prefix: str, *sources: Evidence, line: str | None = None
     ) -> Callable[..., Evidence]:
-        """Enters numbers whose names begin with `prefix`: `enter(name, value, label, unit="")`."""
+        """Enters numbers whose names begin with `prefix`: `enter(name, value, label, unit="",
+        *more_sources)`."""
 
-        def enter(name: str, value: Number, label: str, unit: str = "") -> Evidence:
-            amount = Quantity(value, unit)
-            return self.derived(f"{prefix}{name}", amount, label, *sources, line=line)
+        def enter(
+            name: str, value: Number, label: str, unit: str = "", *more: Evidence
+        ) -> Evidence:
+            name = f"{prefix}{name}"
+            return self.derived(name, value, label, *sources, *more, unit=unit, line=line)
 
         return enter
 

@@ -112,28 +112,23 @@ class _Writer:
     """Texts with their evidence."""
 
     def __init__(self, ledger: Ledger, total_us: float) -> None:
-        self.ledger = ledger
+        self.amount = ledger.numbers("across_")
         self.total_us = total_us
 
     def is_worth(self, saved_us: float | None, moved: float, launch: Launch) -> bool:
         least = SAVED_PART if _cached(moved, launch) else SAVED_ACROSS
         return saved_us is None or saved_us >= least * self.total_us
 
-    def amount(
-        self, name: str, value: float, unit: str, label: str, *sources: Evidence
-    ) -> Evidence:
-        return self.ledger.derived(f"across_{name}", value, label, *sources, unit=unit)
-
     def saved(self, name: str, us: float | None, *sources: Evidence) -> Evidence | None:
         label = "time that would be saved"
-        return None if us is None else self.amount(f"{name}_saved", us, "us", label, *sources)
+        return None if us is None else self.amount(f"{name}_saved", us, label, "us", *sources)
 
     def pair(self, trip: RoundTrip) -> CrossLaunchDocument:
         first, others = trip.links[0], trip.links[1:]
         sender, receiver = first.writer.launch, first.reader.launch
         name = f"{sender.id}_{receiver.id}"
-        written = self.amount(f"{name}_written", first.written, "byte", f"written by #{sender.id}")
-        read = self.amount(f"{name}_read", first.read, "byte", f"read by #{receiver.id}")
+        written = self.amount(f"{name}_written", first.written, f"written by #{sender.id}", "byte")
+        read = self.amount(f"{name}_read", first.read, f"read by #{receiver.id}", "byte")
         saved = self.saved(name, trip.saved_us, written, read)
         one_of = self._one_of(name, first)
         text = Sentence(
@@ -158,9 +153,7 @@ class _Writer:
         """That other kernels read as much, too, so that any of them may read what was written."""
         if not link.others:
             return Sentence()
-        count = self.amount(
-            f"{name}_readers", 1 + len(link.others), "", "kernels that read as much"
-        )
+        count = self.amount(f"{name}_readers", 1 + len(link.others), "kernels that read as much")
         return Sentence(
             ", one of {count:count} kernels that read as much (also {others})",
             count=count,
@@ -170,8 +163,8 @@ class _Writer:
     def chain(self, trip: RoundTrip) -> CrossLaunchDocument:
         first = trip.chain[0]
         name = f"{first.launch.id}_chain"
-        moved = self.amount(f"{name}_bytes", trip.links[0].written, "byte", "moved by each")
-        count = self.amount(f"{name}_count", len(trip.chain), "", "launches in a row")
+        moved = self.amount(f"{name}_bytes", trip.links[0].written, "moved by each", "byte")
+        count = self.amount(f"{name}_count", len(trip.chain), "launches in a row")
         saved = self.saved(name, trip.saved_us, moved)
         cached = _cached(trip.links[0].written, first.launch)
         is_plain = all(link.same_input for link in trip.links)
@@ -304,22 +297,22 @@ def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchD
             [Fused(first, 0.0, 0.0), *(Fused(traffic, 1.0, 1.0) for traffic in others)]
         )
         read = writer.amount(
-            f"{name}_read", median(collected), "byte", "read from DRAM by each launch"
+            f"{name}_read", median(collected), "read from DRAM by each launch", "byte"
         )
         moves = Sentence("reads {read} from DRAM", read=read)
     elif not collected and len(passes) >= SEVERAL and _spread(_usual(passes)) <= SAME_BYTES:
         worth, reached = total, median(traffic.dram_pct or 0.0 for traffic in passes)
         if reached < 100 * MAJORITY:
             return
-        peak = writer.amount(f"{name}_dram", reached, "%", "DRAM bandwidth of each launch")
+        peak = writer.amount(f"{name}_dram", reached, "DRAM bandwidth of each launch", "%")
         moves = Sentence("runs DRAM at {peak:.0f} of its peak", peak=peak)
     else:
         return
     launch = passes[0].launch
     if not writer.is_worth(worth, median(collected) if collected else math.inf, launch):
         return
-    count = writer.amount(f"{name}_count", len(passes), "", "equal launches")
-    took = writer.amount(f"{name}_time", total, "us", "time of these launches")
+    count = writer.amount(f"{name}_count", len(passes), "equal launches")
+    took = writer.amount(f"{name}_time", total, "time of these launches", "us")
     text = Sentence(
         "Equal launches: {count} launches of {kernel} take {took:base}, and each {moves}. Are they "
         "passes over the same data, not repetitions for timing? Then an algorithm with fewer "
@@ -366,7 +359,7 @@ def _same_input(
         if not writer.is_worth(us, moved, second.launch):
             continue
         name = f"{first.launch.id}_{second.launch.id}_input"
-        read = writer.amount(f"{name}_read", moved, "byte", "read from DRAM by both")
+        read = writer.amount(f"{name}_read", moved, "read from DRAM by both", "byte")
         saved = writer.saved(name, us, read)
         text = Sentence(
             "Same input: {one} and {other} both read {read} from DRAM. If that is the same data, "
@@ -389,14 +382,14 @@ def _tiny(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchD
     together_us = sum(traffic.us for traffic in tiny)
     if len(tiny) < TINY_COUNT or together_us < NOTABLE_PART * writer.total_us:
         return
-    count = writer.amount("tiny_count", len(tiny), "", "short launches")
-    typical = writer.amount("tiny_median", median(e.us for e in tiny), "us", "median duration")
-    took = writer.amount("tiny_time", together_us, "us", "their time together")
-    whole = writer.amount("total_time", writer.total_us, "us", "time of all launches")
+    count = writer.amount("tiny_count", len(tiny), "short launches")
+    typical = writer.amount("tiny_median", median(e.us for e in tiny), "median duration", "us")
+    took = writer.amount("tiny_time", together_us, "their time together", "us")
+    whole = writer.amount("total_time", writer.total_us, "time of all launches", "us")
     part = 100 * together_us / writer.total_us
-    share = writer.amount("tiny_share", part, "%", "share of all launches' time", took, whole)
+    share = writer.amount("tiny_share", part, "share of all launches' time", "%", took, whole)
     # The shortest of them is the most that an empty launch can take on this GPU.
-    shortest = writer.amount("tiny_shortest", min(e.us for e in tiny), "us", "the shortest of them")
+    shortest = writer.amount("tiny_shortest", min(e.us for e in tiny), "the shortest of them", "us")
     saved = writer.saved("tiny", (len(tiny) - 1) * float(shortest.value), count, shortest)
     text = Sentence(
         "Many short launches: {count} launches take {typical:base} in the median, {took:base} "
@@ -425,13 +418,13 @@ def _sweeps(launches: Sequence[Launch], writer: _Writer) -> Iterator[CrossLaunch
         if len(shapes) < SEVERAL or _threads(largest) < SWEEP_RANGE * _threads(smallest):
             continue
         name = f"{group[0].id}_sweep"
-        count = writer.amount(f"{name}_shapes", len(shapes), "", "launch shapes")
+        count = writer.amount(f"{name}_shapes", len(shapes), "launch shapes")
         ends = []
         for end, launch in (("smallest", smallest), ("largest", largest)):
             key, label = f"{name}_{end}", f"#{launch.id}"
-            threads = writer.amount(key, _threads(launch), "", f"threads of {label}")
+            threads = writer.amount(key, _threads(launch), f"threads of {label}")
             us = launch.rank_time / 1000
-            took = writer.amount(f"{key}_time", us, "us", f"duration of {label}")
+            took = writer.amount(f"{key}_time", us, f"duration of {label}", "us")
             words = "{threads} threads in {took:base} ({label})"
             ends.append(Sentence(words, threads=threads, took=took, label=label))
         text = Sentence(
@@ -462,7 +455,7 @@ def _clocks(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunc
                 f"{difference.label.lower()}_clock_{end}",
                 f"{difference.label} clock of #{launch.id}",
             )
-            clock = writer.amount(name, hertz, "hz", label)
+            clock = writer.amount(name, hertz, label, "hz")
             ends.append(Sentence("{clock} (#{id})", clock=clock, id=str(launch.id)))
         words = "the {unit} clock is {low} to {high}"
         clauses.append(Sentence(words, unit=difference.label, low=ends[0], high=ends[1]))

@@ -96,6 +96,7 @@ class _Maker:
         self, profile: Profile, sets: LaunchSets, views: Mapping[int, LaunchView], book: Ledger
     ) -> None:
         self._profile, self._sets, self._views, self._book = profile, sets, views, book
+        self._number = book.numbers("amounts_")
         self._data: dict[tuple[int, float | None], MovedData | None] = {}
         """By row and median duration of a set."""
         self._used: dict[str, Evidence] = {}
@@ -120,11 +121,6 @@ class _Maker:
 
     # --- numbers
 
-    def _number(
-        self, name: str, value: float, unit: str, label: str, *sources: Evidence
-    ) -> Evidence:
-        return self._book.derived(f"amounts_{name}", value, label, *sources, unit=unit)
-
     def _own(self, piece: Evidence) -> Evidence:
         """A number of one launch, to be printed here."""
         self._used[piece.id] = piece
@@ -132,7 +128,7 @@ class _Maker:
 
     @cached_property
     def _whole(self) -> Evidence:
-        return self._number("time", self._sets.busy_ns, "ns", f"{self._time} of all launches")
+        return self._number("time", self._sets.busy_ns, f"{self._time} of all launches", "ns")
 
     @property
     def _time(self) -> str:
@@ -141,7 +137,7 @@ class _Maker:
 
     def _share(self, name: str, part: Evidence, label: str) -> Evidence:
         value = 100 * float(part.value) / float(self._whole.value)
-        return self._number(name, value, "%", label, part, self._whole)
+        return self._number(name, value, label, "%", part, self._whole)
 
     # --- the launch that stands for a set
 
@@ -184,20 +180,20 @@ class _Maker:
     def _group(self, rank: int, launch_set: LaunchSet) -> LaunchGroupDocument:
         key = f"group_{rank}"
         count = self._number(
-            f"{key}_launches", launch_set.launches, "", f"launches of {launch_set.kernel}"
+            f"{key}_launches", launch_set.launches, f"launches of {launch_set.kernel}"
         )
-        total = self._number(f"{key}_time", launch_set.busy_ns, "ns", f"their {self._time}")
+        total = self._number(f"{key}_time", launch_set.busy_ns, f"their {self._time}", "ns")
         part = self._share(f"{key}_share", total, f"their share of the {self._time}")
         shown: list[Evidence] = [count, total, part]
         about = Sentence()
         if launch_set.median_ns is not None and launch_set.launches > 1:
-            usual = self._number(f"{key}_median", launch_set.median_ns, "ns", "median duration")
+            usual = self._number(f"{key}_median", launch_set.median_ns, "median duration", "ns")
             shown.append(usual)
             about = Sentence(", median {usual}", usual=usual)
         of = Sentence()
         if launch_set.launches < launch_set.of_kernel:
             label = f"all launches of {launch_set.kernel}"
-            every = self._number(f"{key}_every", launch_set.of_kernel, "", label)
+            every = self._number(f"{key}_every", launch_set.of_kernel, label)
             of = Sentence(" of {every:count}", every=every)
             shown.append(every)
         fixed = self._fixed(key, launch_set)
@@ -243,15 +239,15 @@ class _Maker:
         ns = data.start_share * min(launch_set.median_ns, data.view.launch.rank_time)
         if ns < SAVED_PART * launch_set.median_ns:
             return None
-        return self._number(f"{key}_fixed", ns, "ns", "start and drain of one launch")
+        return self._number(f"{key}_fixed", ns, "start and drain of one launch", "ns")
 
     def _unlisted(self, shown: Sequence[LaunchSet]) -> Iterator[Sentence]:
         rest = [launch_set for launch_set in self._sets.sets if launch_set not in shown]
         if not rest:
             return
         ns = sum(launch_set.busy_ns for launch_set in rest)
-        took = self._number("unlisted_time", ns, "ns", "time of the other groups") if ns else None
-        groups = counted(self._number("unlisted", len(rest), "", "other groups"), "group")
+        took = self._number("unlisted_time", ns, "time of the other groups", "ns") if ns else None
+        groups = counted(self._number("unlisted", len(rest), "other groups"), "group")
         if took is None:
             yield Sentence("the time of {groups} of launches is not known", groups=groups)
             return
@@ -276,13 +272,13 @@ class _Maker:
         ns = sum(times.values())
         if not times or ns < NEGLIGIBLE * self._sets.busy_ns:
             return
-        took = self._number("not_profiled_time", ns, "ns", "time of kernels not profiled")
+        took = self._number("not_profiled_time", ns, "time of kernels not profiled", "ns")
         named = []
         ranked = sorted(times, key=lambda kernel: -times[kernel])
         for at, kernel in enumerate(ranked[:_MOST_NAMED], 1):
             key = f"not_profiled_{at}"
-            total = self._number(f"{key}_time", times[kernel], "ns", f"time of {kernel}")
-            count = self._number(f"{key}_launches", launches[kernel], "", f"launches of {kernel}")
+            total = self._number(f"{key}_time", times[kernel], f"time of {kernel}", "ns")
+            count = self._number(f"{key}_launches", launches[kernel], f"launches of {kernel}")
             often = counted(count, "launch", "launches")
             text = Sentence("{kernel} ({often}, {total})", kernel=kernel, often=often, total=total)
             named.append(text)
@@ -306,7 +302,7 @@ class _Maker:
         ]
         ns = sum(1e3 * (group.fixed_us or 0.0) * launch_set.launches for launch_set, group in short)
         if ns and len(short) > 1:
-            start = self._number("starts", ns, "ns", "start and drain of these launches")
+            start = self._number("starts", ns, "start and drain of these launches", "ns")
             yield Sentence(
                 "starting and draining the grids of short launches takes about {start}, "
                 "{part:share} of the {time}{gaps}",
@@ -323,15 +319,15 @@ class _Maker:
         clauses: list[Sentence] = []
         if group.fixed_us:
             label, ns = "start and drain", 1e3 * group.fixed_us
-            fixed = self._number(f"{key}_fixed", ns, "ns", label)
+            fixed = self._number(f"{key}_fixed", ns, label, "ns")
             text = "starting and draining the grid{blocks} takes about {fixed} of it ({share:.0f})"
-            share = self._number(f"{key}_share", 1e5 * group.fixed_us / usual, "%", label, fixed)
+            share = self._number(f"{key}_share", 1e5 * group.fixed_us / usual, label, "%", fixed)
             clauses.append(
                 Sentence(text, fixed=fixed, share=share, blocks=self._blocks(launch_set))
             )
         if _is_idle(launch_set) and launch_set.gap_ns is not None:
             gap = self._number(
-                f"{key}_gap", launch_set.gap_ns, "ns", "median time without a kernel"
+                f"{key}_gap", launch_set.gap_ns, "median time without a kernel", "ns"
             )
             clauses.append(
                 Sentence(
@@ -339,13 +335,13 @@ class _Maker:
                 )
             )
         launches = self._number(
-            f"{key}_launches", launch_set.launches, "", f"launches of {launch_set.kernel}"
+            f"{key}_launches", launch_set.launches, f"launches of {launch_set.kernel}"
         )
         return Sentence(
             "{count:count} launches of {kernel} take {took} each: {clauses}",
             count=launches,
             kernel=launch_set.kernel,
-            took=self._number(f"{key}_median", usual, "ns", "median duration"),
+            took=self._number(f"{key}_median", usual, "median duration", "ns"),
             clauses=Sentence("; ").join(clauses),
         )
 
@@ -360,8 +356,8 @@ class _Maker:
     def _gaps(self) -> Sentence:
         if not self._sets.gaps_ns:
             return Sentence()
-        gaps = self._number("gaps", self._sets.gaps_ns, "ns", "short times without a kernel")
-        longest = self._number("longest_gap", LONGEST_GAP_NS, "ns", "longest of these times")
+        gaps = self._number("gaps", self._sets.gaps_ns, "short times without a kernel", "ns")
+        longest = self._number("longest_gap", LONGEST_GAP_NS, "longest of these times", "ns")
         return Sentence(
             "; between launches the GPU runs no kernel for {gaps} in all, not counting times above "
             "{longest}",
@@ -399,7 +395,7 @@ class _Maker:
             self._own(launch_data.written) for launch_data in moved_data if launch_data.written
         ]
         read, written = (
-            self._number(f"{key}_{name}", _sum(pieces, often), "byte", f"bytes {name}", *pieces)
+            self._number(f"{key}_{name}", _sum(pieces, often), f"bytes {name}", "byte", *pieces)
             for name, pieces in (("read", reads), ("written", writes))
         )
         moved = float(read.value) + float(written.value)
@@ -407,9 +403,9 @@ class _Maker:
             return None
         size = data_size(moved_data)
         steps = MANY_STEPS if turns >= STEPPED else FEW_STEPS
-        per = self._number(f"{key}_steps", steps, "", "steps per launch")
+        per = self._number(f"{key}_steps", steps, "steps per launch")
         left = math.ceil(turns / steps)
-        fewer = self._number(f"{key}_fewer", left, "", "times with so many steps")
+        fewer = self._number(f"{key}_fewer", left, "times with so many steps")
         holds, fits = self._capacity(moved_data[0], size)
         in_parts = not any(launch_data.follows_data for launch_data in moved_data)
         us, time = None, Sentence()
@@ -460,19 +456,19 @@ class _Maker:
 
     def _who(self, key: str, some: Sequence[LaunchSet]) -> Sentence:
         if len(some) == 1:
-            count = self._number(f"{key}_launches", some[0].launches, "", "launches")
+            count = self._number(f"{key}_launches", some[0].launches, "launches")
             return Sentence("{n:count} launches of {kernel} each", n=count, kernel=some[0].kernel)
         kernels: str | Sentence = enumerated([launch_set.kernel for launch_set in some])
         more = None
         if (others := len(some) - _NAMED_OF_TURN) > 1:
-            more = self._number(f"{key}_others", others, "", "other kernels")
+            more = self._number(f"{key}_others", others, "other kernels")
             named = ", ".join(launch_set.kernel for launch_set in some[:_NAMED_OF_TURN])
             rest = counted(more, "other kernel")
             kernels = Sentence("{named} and {rest}", named=named, rest=rest)
         turns = min(launch_set.launches for launch_set in some)
         return Sentence(
             "{turns:count} turns of {kernels} each",
-            turns=self._number(f"{key}_turns", turns, "", "turns"),
+            turns=self._number(f"{key}_turns", turns, "turns"),
             kernels=kernels,
         )
 
@@ -488,7 +484,7 @@ class _Maker:
         return Sentence(
             "{most}{size} of data{names}",
             most={"exact": "", "estimate": "About ", "bound": "At most "}[size.basis],
-            size=self._number(f"{key}_size", size.bytes, "byte", "bytes of data"),
+            size=self._number(f"{key}_size", size.bytes, "bytes of data", "byte"),
             names=" if arrays with one name and size are the same" if size.by_names else "",
         )
 
@@ -504,7 +500,7 @@ class _Maker:
             clauses.append(Sentence("L2 holds {size}", size=self._own(room["L2"])))
         if len(near) == 2:
             label = "registers and shared memory of all SMs"
-            both = self._number("on_sms", _sum(near), "byte", label, *near)
+            both = self._number("on_sms", _sum(near), label, "byte", *near)
             clauses.append(Sentence("registers and shared memory of all SMs {size}", size=both))
             if max(sizes[name] for name in _PLACES[1:]) < size.bytes:
                 sizes |= dict.fromkeys(_PLACES[1:], float(both.value))
@@ -528,7 +524,7 @@ class _Maker:
         if rate is None:
             return None, Sentence()
         ns = _ns(rate, moved, float(fewer.value))
-        time = self._number(f"{key}_moving", ns, "ns", "time to move the data", self._own(rate))
+        time = self._number(f"{key}_moving", ns, "time to move the data", "ns", self._own(rate))
         return ns / 1e3, Sentence(
             "; moving it {fewer:count} times takes {time} at {level}'s peak rate",
             fewer=fewer,
@@ -545,7 +541,7 @@ class _Maker:
             return None
         share = min(100.0, _ns(rate, 100, moved) / ns)
         label = "time to move the data now at DRAM's peak rate, of the launches' time"
-        return self._number(f"{key}_share", share, "%", label, self._own(rate))
+        return self._number(f"{key}_share", share, label, "%", self._own(rate))
 
     def _state_bounds(self, states: Sequence[StateDocument]) -> Iterator[BoundDocument]:
         for at, state in enumerate(states, 1):
@@ -557,9 +553,9 @@ class _Maker:
                 for launch_set in self._sets.sets
                 if launch_set.kernel in state.kernels and launch_set.launches >= state.launches
             )
-            time = self._number(key, 1e3 * state.us, "ns", "time to move the data")
-            now = self._number(f"{key}_now", 1e3 * today_us, "ns", "time today")
-            steps = self._number(f"{key}_steps", state.steps, "", "steps per launch")
+            time = self._number(key, 1e3 * state.us, "time to move the data", "ns")
+            now = self._number(f"{key}_now", 1e3 * today_us, "time today", "ns")
+            steps = self._number(f"{key}_steps", state.steps, "steps per launch")
             text = Sentence(
                 "at least {time} for moving data instead of {now} in all, if the launches of "
                 "{kernels} work on the same data and keep it on the chip for {steps:count} steps",
@@ -591,8 +587,8 @@ class _Maker:
         today = self._number(
             "bound_today",
             sum(launch_set.busy_ns for launch_set, _ in movers),
-            "ns",
             "time of these launches",
+            "ns",
         )
         share = self._share("bound_share", today, "share of the launches that the bound is about")
         of_them = Sentence()
@@ -609,7 +605,7 @@ class _Maker:
         for name, ns, assumption in rows:
             if ns > float(today.value):
                 continue  # caches hold data between launches, so that DRAM moves less in the run
-            time = self._number(f"bound_{name}", ns, "ns", "time to move these bytes")
+            time = self._number(f"bound_{name}", ns, "time to move these bytes", "ns")
             text = Sentence(
                 "{time} at DRAM's peak rate instead of {today} if {assumption}{share}",
                 time=time,
@@ -645,7 +641,7 @@ class _Maker:
         )
         if candidate.bytes:
             written = self._number(
-                f"{key}_bytes", candidate.bytes, "byte", f"written by #{writer.id}"
+                f"{key}_bytes", candidate.bytes, f"written by #{writer.id}", "byte"
             )
             named = f" ({shown})" if shown else ""
             what = Sentence("{written}{names}", written=written, names=named)
@@ -677,15 +673,15 @@ class _Maker:
     def _reread(self, reread: Reread) -> RereadDocument:
         writer, reader = reread.writer.view.launch, reread.reader.view.launch
         key = f"reread_{writer.id}_{reader.id}_{reread.array}"
-        written = self._number(f"{key}_bytes", reread.written, "byte", f"written by #{writer.id}")
+        written = self._number(f"{key}_bytes", reread.written, f"written by #{writer.id}", "byte")
         clauses = []
         levels = (("DRAM", reread.dram, reread.times), ("L2", reread.l2, reread.times_from_l2))
         for level, size, often in levels:
             if size and often and often >= AGAIN:
                 label = f"read by #{reader.id} from {level}"
-                read = self._number(f"{key}_{level}", size, "byte", label)
+                read = self._number(f"{key}_{level}", size, label, "byte")
                 label = f"times that {reread.array} is read from {level}"
-                times = self._number(f"{key}_{level}_times", often, "", label, read, written)
+                times = self._number(f"{key}_{level}_times", often, label, "", read, written)
                 words = "{read} come from {level}, {times:.1f} times as much"
                 clauses.append(Sentence(words, read=read, level=level, times=times))
         text = Sentence(
@@ -713,13 +709,11 @@ class _Maker:
     def _other_readers(self, key: str, candidate: Candidate) -> Sentence:
         several = between = Sentence()
         if candidate.readers > 1:
-            count = self._number(
-                f"{key}_readers", candidate.readers, "", "kernels that may read it"
-            )
+            count = self._number(f"{key}_readers", candidate.readers, "kernels that may read it")
             several = Sentence(", one of {count:count} that may read it", count=count)
         if candidate.writers_between:
             label = "other writers of as much in between"
-            count = self._number(f"{key}_between", candidate.writers_between, "", label)
+            count = self._number(f"{key}_between", candidate.writers_between, label)
             between = Sentence(
                 ", after {writers} wrote as much", writers=counted(count, "other kernel")
             )
@@ -734,7 +728,7 @@ class _Maker:
         may_stay = l2 is not None and candidate.bytes < l2.value
         return ns / 1e3, Sentence(
             "; writing and reading it takes {time} at DRAM's rate{cached}",
-            time=self._number(f"{key}_time", ns, "ns", "writing and reading it", self._own(rate)),
+            time=self._number(f"{key}_time", ns, "writing and reading it", "ns", self._own(rate)),
             cached=", less while it is in L2" if may_stay else "",
         )
 
