@@ -67,8 +67,7 @@ def test_a_loop_can_be_shared_and_code_outside_of_it_can_not() -> None:
     steps, rows = (code_view(name) for name in ("ring_steps", "row_norms"))
     assert chain_share(steps) > 0.2
     assert chain_share(rows) < 0.02
-    each = instructions_per_warp(steps)
-    assert each.value < 200
+    assert instructions_per_warp(steps).value < 200
     # One block does all sweeps: a sweep reads from shared memory what the one before stored. The
     # block of a scan loads new data in each iteration.
     case = CASES["spmv_ell/sweep_a_launch"]
