@@ -327,7 +327,7 @@ def _document(view: LaunchView, use: ArrayUse, dram: tuple[float, str] | None) -
         one_address_atomics=finite(numbers.one_address),
         why_unknown=_why_unknown(use),
         text=text,
-        evidence=tuple(number for number in numbers if number is not None),
+        evidence=numbers.every(),
     )
 
 
@@ -403,9 +403,10 @@ class _Numbers:
         name, label = f"array_{what}.{self.name}", f"{label} of {self.name}"
         return self.view.ledger.ratio(name, label, over, self.distinct)
 
-    def __iter__(self) -> Iterator[Evidence | None]:
-        yield from (self.distinct, self.requested, self.times, self.l2, self.from_l2)
-        yield from (self.dram, self.from_dram, self.one_address)
+    def every(self) -> tuple[Evidence, ...]:
+        """Those that are known."""
+        read = (self.distinct, self.requested, self.times, self.l2, self.from_l2)
+        return tuple(filter(None, (*read, self.dram, self.from_dram, self.one_address)))
 
 
 def _one_address_atomics(view: LaunchView, use: ArrayUse) -> float | None:

@@ -84,6 +84,7 @@ def block_resources(view: LaunchView) -> BlockResources | None:
     theoretical = view.get("theoretical_warps_per_sm") if by_grid is None else None
     if warps and theoretical and abs(float(warps.value) - float(theoretical.value)) >= 1:
         warps, limits = theoretical, ()  # clusters and barriers limit blocks too
+    grid, sms = view.get("grid_size"), view.get("device_sm_count")
     return BlockResources(
         registers=view.get("registers_per_thread"),
         spills=_spills(view),
@@ -95,13 +96,8 @@ def block_resources(view: LaunchView) -> BlockResources | None:
         achieved=view.get("achieved_warps_per_sm"),
         limits=limits,
         waves=view.get("waves_per_sm"),
-        few=_few(view),
+        few=(grid, sms) if grid and sms and grid.value < sms.value else None,
     )
-
-
-def _few(view: LaunchView) -> tuple[Evidence, Evidence] | None:
-    grid, sms = view.get("grid_size"), view.get("device_sm_count")
-    return (grid, sms) if grid and sms and grid.value < sms.value else None
 
 
 def _shared_memory(view: LaunchView) -> Evidence | None:

@@ -67,9 +67,8 @@ def find_coverage(profile: Profile, launches: Sequence[Launch] | None = None) ->
     present, gaps = seen.capabilities()
     source_present, source_gaps = seen.source()
     gaps += source_gaps
-    chips = [device.compute_capability or "" for device in profile.devices]
+    chips = (device.compute_capability or "" for device in profile.devices)
     too_old = any(chip.startswith(("5.", "6.")) for chip in chips)
-
     possible = not too_old and any(gap.section or gap.ncu_flag for gap in gaps)
     return Coverage(
         present=(*present, *source_present),

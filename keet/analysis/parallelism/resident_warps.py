@@ -295,13 +295,8 @@ def _between_barriers(view: LaunchView) -> float:
 
 
 QUEUES = (
-    "not_selected",
-    "dispatch_stall",
-    "math_pipe_throttle",
-    "lg_throttle",
-    "mio_throttle",
-    "tex_throttle",
-    "barrier",
+    *("not_selected", "dispatch_stall", "barrier"),
+    *("math_pipe_throttle", "lg_throttle", "mio_throttle", "tex_throttle"),
 )
 """Warp states that disappear if fewer warps share an SM."""
 
@@ -346,13 +341,7 @@ def _share_of_steps(view: LaunchView, *, is_outside: bool) -> float:
     return min(1.0, cycles / elapsed)
 
 
-_REQUESTS = (
-    "global_load_requests",
-    "global_store_requests",
-    "local_load_requests",
-    "local_store_requests",
-    "texture_requests",
-)
+_REQUESTS = ("global_load", "global_store", "local_load", "local_store", "texture")
 
 
 class IdleWarps(NamedTuple):
@@ -394,7 +383,7 @@ def _accesses(view: LaunchView) -> float | None:
     """Memory accesses of warps, by opcode or by requests: an instruction whose predicate is off in
     all threads makes none. Those to shared memory by opcode; by wavefronts, which are more, if
     opcodes were not counted. None: not counted."""
-    counts = [view.launch.number(metric) for metric in _REQUESTS]
+    counts = [view.launch.number(f"{access}_requests") for access in _REQUESTS]
     shared = view.launch.number("shared_wavefronts")
     if view.opcodes:
         shared = view.count(*SHARED | TMA)

@@ -117,7 +117,12 @@ def tensor_work(ledger: LaunchLedger) -> tuple[TensorWork, ...] | Absent:
     shares = [share for share in map(ledger.measured, _TENSOR_SHARES) if share is not None]
     if opcodes is None and shares and not any(share.value > 0 for share in shares):
         return ()
-    return _absent(opcodes)
+    for unknown in opcodes or ():
+        if parse_opcode(unknown) is None:
+            lacks = f"{unknown} does not tell the shape of its matrices"
+            return Absent(lacks, "profile with: ncu --set full")
+    lacks = "tensor operations were not collected by type"
+    return Absent(lacks, "profile with: ncu --section InstructionStats")
 
 
 def has_pipe_alone(launch: Launch) -> bool:
@@ -232,22 +237,9 @@ def _counted(
 
 
 _TENSOR_SHARES = (
-    "pipe_tensor_pct",
-    "pipe_tensor_fp_pct",
-    "pipe_tensor_int_pct",
-    "pipe_tensor_dp_pct",
-    "inst_pipe_tensor_fp_active_pct",
-    "inst_pipe_tensor_int_active_pct",
+    *("pipe_tensor_pct", "pipe_tensor_fp_pct", "pipe_tensor_int_pct", "pipe_tensor_dp_pct"),
+    *("inst_pipe_tensor_fp_active_pct", "inst_pipe_tensor_int_active_pct"),
 )
-
-
-def _absent(opcodes: Mapping[str, float] | None) -> Absent:
-    if opcodes:
-        unknown = next(opcode for opcode in opcodes if parse_opcode(opcode) is None)
-        lacks = f"{unknown} does not tell the shape of its matrices"
-        return Absent(lacks, "profile with: ncu --set full")
-    lacks = "tensor operations were not collected by type"
-    return Absent(lacks, "profile with: ncu --section InstructionStats")
 
 
 _PATH = re.compile(

@@ -287,18 +287,12 @@ def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchD
     reads = [traffic.dram_read for traffic in passes]
     collected = [amount for amount in reads if amount]
     name, total = f"{passes[0].launch.id}_passes", sum(traffic.us for traffic in passes)
-    if (
-        len(collected) == len(passes)
-        and _spread(collected) <= SAME_BYTES
-        and min(collected) >= PASS_BYTES
-    ):
+    are_large = len(collected) == len(passes) and min(collected) >= PASS_BYTES
+    if are_large and _spread(collected) <= SAME_BYTES:
         first, *others = passes
-        worth = saved_us(
-            [Fused(first, 0.0, 0.0), *(Fused(traffic, 1.0, 1.0) for traffic in others)]
-        )
-        read = writer.amount(
-            f"{name}_read", median(collected), "read from DRAM by each launch", "byte"
-        )
+        worth = saved_us([Fused(first, 0.0, 0.0), *(Fused(other, 1.0, 1.0) for other in others)])
+        usual, label = median(collected), "read from DRAM by each launch"
+        read = writer.amount(f"{name}_read", usual, label, "byte")
         moves = Sentence("reads {read} from DRAM", read=read)
     elif not collected and len(passes) >= SEVERAL and _spread(_usual(passes)) <= SAME_BYTES:
         worth, reached = total, median(traffic.dram_pct or 0.0 for traffic in passes)
@@ -421,9 +415,8 @@ def _sweeps(launches: Sequence[Launch], writer: _Writer) -> Iterator[CrossLaunch
         count = writer.amount(f"{name}_shapes", len(shapes), "launch shapes")
         ends = []
         for end, launch in (("smallest", smallest), ("largest", largest)):
-            key, label = f"{name}_{end}", f"#{launch.id}"
+            key, label, us = f"{name}_{end}", f"#{launch.id}", launch.rank_time / 1000
             threads = writer.amount(key, _threads(launch), f"threads of {label}")
-            us = launch.rank_time / 1000
             took = writer.amount(f"{key}_time", us, f"duration of {label}", "us")
             words = "{threads} threads in {took:base} ({label})"
             ends.append(Sentence(words, threads=threads, took=took, label=label))
@@ -451,11 +444,8 @@ def _clocks(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunc
             ("lowest", difference.slow.launch, difference.lowest),
             ("highest", difference.fast.launch, difference.highest),
         ):
-            name, label = (
-                f"{difference.label.lower()}_clock_{end}",
-                f"{difference.label} clock of #{launch.id}",
-            )
-            clock = writer.amount(name, hertz, label, "hz")
+            name = f"{difference.label.lower()}_clock_{end}"
+            clock = writer.amount(name, hertz, f"{difference.label} clock of #{launch.id}", "hz")
             ends.append(Sentence("{clock} (#{id})", clock=clock, id=str(launch.id)))
         words = "the {unit} clock is {low} to {high}"
         clauses.append(Sentence(words, unit=difference.label, low=ends[0], high=ends[1]))

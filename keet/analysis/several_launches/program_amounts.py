@@ -179,9 +179,8 @@ class _Maker:
 
     def _group(self, rank: int, launch_set: LaunchSet) -> LaunchGroupDocument:
         key = f"group_{rank}"
-        count = self._number(
-            f"{key}_launches", launch_set.launches, f"launches of {launch_set.kernel}"
-        )
+        label = f"launches of {launch_set.kernel}"
+        count = self._number(f"{key}_launches", launch_set.launches, label)
         total = self._number(f"{key}_time", launch_set.busy_ns, f"their {self._time}", "ns")
         part = self._share(f"{key}_share", total, f"their share of the {self._time}")
         shown: list[Evidence] = [count, total, part]
@@ -322,25 +321,18 @@ class _Maker:
             fixed = self._number(f"{key}_fixed", ns, label, "ns")
             text = "starting and draining the grid{blocks} takes about {fixed} of it ({share:.0f})"
             share = self._number(f"{key}_share", 1e5 * group.fixed_us / usual, label, "%", fixed)
-            clauses.append(
-                Sentence(text, fixed=fixed, share=share, blocks=self._blocks(launch_set))
-            )
+            blocks = self._blocks(launch_set)
+            clauses.append(Sentence(text, fixed=fixed, share=share, blocks=blocks))
         if _is_idle(launch_set) and launch_set.gap_ns is not None:
-            gap = self._number(
-                f"{key}_gap", launch_set.gap_ns, "median time without a kernel", "ns"
-            )
-            clauses.append(
-                Sentence(
-                    "before each, the GPU runs no kernel for {gap} in the recorded run", gap=gap
-                )
-            )
-        launches = self._number(
-            f"{key}_launches", launch_set.launches, f"launches of {launch_set.kernel}"
-        )
+            label = "median time without a kernel"
+            gap = self._number(f"{key}_gap", launch_set.gap_ns, label, "ns")
+            text = "before each, the GPU runs no kernel for {gap} in the recorded run"
+            clauses.append(Sentence(text, gap=gap))
+        kernel, count = launch_set.kernel, launch_set.launches
         return Sentence(
             "{count:count} launches of {kernel} take {took} each: {clauses}",
-            count=launches,
-            kernel=launch_set.kernel,
+            count=self._number(f"{key}_launches", count, f"launches of {kernel}"),
+            kernel=kernel,
             took=self._number(f"{key}_median", usual, "median duration", "ns"),
             clauses=Sentence("; ").join(clauses),
         )
@@ -389,11 +381,9 @@ class _Maker:
             return None
         turns = min(launch_set.launches for launch_set in some)
         often = [launch_set.launches / turns for launch_set in some]
-        key = "_".join(("state", *(str(launch_data.view.launch.id) for launch_data in moved_data)))
-        reads = [self._own(launch_data.read) for launch_data in moved_data if launch_data.read]
-        writes = [
-            self._own(launch_data.written) for launch_data in moved_data if launch_data.written
-        ]
+        key = "_".join(("state", *(str(one.view.launch.id) for one in moved_data)))
+        reads = [self._own(one.read) for one in moved_data if one.read]
+        writes = [self._own(one.written) for one in moved_data if one.written]
         read, written = (
             self._number(f"{key}_{name}", _sum(pieces, often), f"bytes {name}", "byte", *pieces)
             for name, pieces in (("read", reads), ("written", writes))
@@ -476,9 +466,8 @@ class _Maker:
         """All kernels, where the text names only some."""
         if len(some) <= _NAMED_OF_TURN + 1:
             return Sentence()
-        return Sentence(
-            "A turn: {kernels}. ", kernels=enumerated([launch_set.kernel for launch_set in some])
-        )
+        kernels = enumerated([launch_set.kernel for launch_set in some])
+        return Sentence("A turn: {kernels}. ", kernels=kernels)
 
     def _size(self, key: str, size: DataSize) -> Sentence:
         return Sentence(
@@ -548,11 +537,8 @@ class _Maker:
             if state.us is None or not state.fits or (state.share_pct or 0) < 100 * SAVED_PART:
                 continue
             key = f"bound_state_{at}"
-            today_us = sum(
-                launch_set.busy_ns / 1e3
-                for launch_set in self._sets.sets
-                if launch_set.kernel in state.kernels and launch_set.launches >= state.launches
-            )
+            some = (one for one in self._sets.sets if one.kernel in state.kernels)
+            today_us = sum(one.busy_ns / 1e3 for one in some if one.launches >= state.launches)
             time = self._number(key, 1e3 * state.us, "time to move the data", "ns")
             now = self._number(f"{key}_now", 1e3 * today_us, "time today", "ns")
             steps = self._number(f"{key}_steps", state.steps, "steps per launch")
@@ -584,18 +570,13 @@ class _Maker:
         part = self._sets.share([launch_set for launch_set, _ in movers])
         if part < 100 * MAJORITY:
             return
-        today = self._number(
-            "bound_today",
-            sum(launch_set.busy_ns for launch_set, _ in movers),
-            "time of these launches",
-            "ns",
-        )
+        ns = sum(launch_set.busy_ns for launch_set, _ in movers)
+        today = self._number("bound_today", ns, "time of these launches", "ns")
         share = self._share("bound_share", today, "share of the launches that the bound is about")
         of_them = Sentence()
         if part < 100 * (1 - NEGLIGIBLE):
-            of_them = Sentence(
-                " (launches with {share:share} of the {what})", share=share, what=self._time
-            )
+            words = " (launches with {share:share} of the {what})"
+            of_them = Sentence(words, share=share, what=self._time)
         same = sum(_least_ns(launch_set, data, data.through_dram) for launch_set, data in movers)
         rows = [("same_bytes", same, "every launch moves as many bytes through DRAM as under ncu")]
         if all(data.distinct for _, data in movers):
@@ -636,13 +617,10 @@ class _Maker:
         names, others = _joined_names(candidate.written), _joined_names(candidate.read)
         shown = _joined_names(candidate.written, _MOST_NAMED)
         key = f"hand_over_{writer.id}_{names}_{reader.id}"
-        what = Sentence(
-            "{names}", names=enumerated([array.name or "" for array in candidate.written])
-        )
+        what = Sentence("{names}", names=enumerated([x.name or "" for x in candidate.written]))
         if candidate.bytes:
-            written = self._number(
-                f"{key}_bytes", candidate.bytes, f"written by #{writer.id}", "byte"
-            )
+            label = f"written by #{writer.id}"
+            written = self._number(f"{key}_bytes", candidate.bytes, label, "byte")
             named = f" ({shown})" if shown else ""
             what = Sentence("{written}{names}", written=written, names=named)
         us, cost = self._round_trip(key, candidate)
@@ -714,9 +692,8 @@ class _Maker:
         if candidate.writers_between:
             label = "other writers of as much in between"
             count = self._number(f"{key}_between", candidate.writers_between, label)
-            between = Sentence(
-                ", after {writers} wrote as much", writers=counted(count, "other kernel")
-            )
+            others = counted(count, "other kernel")
+            between = Sentence(", after {writers} wrote as much", writers=others)
         return Sentence("{several}{between}", several=several, between=between)
 
     def _round_trip(self, key: str, candidate: Candidate) -> tuple[float | None, Sentence]:
