@@ -38,9 +38,7 @@ def test_threads_of_public_reports() -> None:
 
 
 @each_row("launch, cause", [
-    ("decay_ratios", "paths"),
-    ("sparse_apply", "paths"),
-    ("window_median", "paths"),
+    *((name, "paths") for name in ("decay_ratios", "sparse_apply", "window_median")),
     (made_up({}, block_size=6, active_threads_per_warp=6.0), "block_size"),
     (made_up({}, block_size=48, active_threads_per_warp=24.0), "block_size"),
     (made_up({}, block_size=4), "block_size"),  # the size alone shows partial warps

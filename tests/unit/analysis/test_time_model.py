@@ -40,12 +40,9 @@ def test_times_are_shares_that_less_work_or_waiting_never_makes_longer(
     shares = (*model.loads.values(), model.pressure, model.exposed, model.fixed)
     assert all(0 <= share <= 1 for share in shares)
     assert not {"selected", "not_selected"} & model.waiting.keys()  # these warps do not wait
-    more = Effect(
-        _both(effect.units, further.units),
-        _both(effect.waits, further.waits),
-        effect.every_wait * further.every_wait,
-        effect.longest_sm * further.longest_sm,
-    )
+    both = (_both(effect.units, further.units), _both(effect.waits, further.waits))
+    factors = (effect.every_wait * further.every_wait, effect.longest_sm * further.longest_sm)
+    more = Effect(*both, *factors)
     assert model.time(more) <= model.time(effect) + 1e-9
     assert 1 <= model.gain(effect) < math.inf
     unmeasured = {unit: part for unit, part in effect.units.items() if unit not in model.loads}
