@@ -113,9 +113,11 @@ def memory_accesses(view: LaunchView) -> tuple[MemoryAccess, ...]:
         return ()
     sizes = view.by_address("memory_access_size_type")
 
-    def counted(metric_id: str, address: int) -> float | None:
-        column = view.table.column(metric_id)
+    def at(address: int, column: Mapping[int, int] | None) -> float | None:
         return None if column is None else float(column.get(address, 0))
+
+    def counted(metric_id: str, address: int) -> float | None:
+        return at(address, view.table.column(metric_id))
 
     accesses = []
     for address in sorted(kinds):
@@ -126,8 +128,7 @@ def memory_accesses(view: LaunchView) -> tuple[MemoryAccess, ...]:
         width = ACCESS_BYTES.get(sizes.get(address, 0))
         data = runs * max(1.0, (width or 1) * WARP / PASS_BYTES)
         kind = _OPERATIONS.get(int(operations.get(address, 0)), "atomic")
-        active = view.table.threads
-        threads = None if active is None else float(active.get(address, 0))
+        threads = at(address, view.table.threads)
         access = MemoryAccess(address, memory, kind, width, float(runs), threads, data)
         if memory == "shared":
             wavefronts = counted("src_shared_wavefronts", address)
@@ -304,18 +305,17 @@ def serial_loads(view: LaunchView) -> SerialLoadsDocument | None:
     from keet.analysis.machine_code.launch_code import loop_line
 
     code, every = view.code, sum(wait.samples for wait in view.code.waits)
-    samples, source = sum(trip.samples for trip in region.trips), view.get("samples_total")
+    samples = sum(trip.samples for trip in region.trips)
     enter = view.ledger.numbers("serial_")
-    share = view.ledger.numbers("serial_", *((source,) if source else ()))
-    label = "round trips to memory, one after the other"
-    trips = enter("round_trips", len(region.trips), label)
-    label = "of these that would remain if loads were issued together"
-    needed = enter("trips_needed", region.needed, label)
-    label = "of the samples wait for loads of these round trips"
-    waits = share("waits", 100 * samples / every, label, "%")
-    label = "of the samples wait for round trips that could be avoided"
-    avoidable = share("avoidable", 100 * region.avoidable_samples / every, label, "%")
-    cited: list[Evidence] = [trips, needed, waits, avoidable]
+    share = view.ledger.numbers("serial_", *filter(None, (view.get("samples_total"),)))
+    waiting, avoided = (100 * part / every for part in (samples, region.avoidable_samples))
+    cited = [
+        enter("round_trips", len(region.trips), "round trips to memory, one after the other"),
+        enter("trips_needed", region.needed, _NEEDED_TRIPS),
+        share("waits", waiting, "of the samples wait for loads of these round trips", "%"),
+        share("avoidable", avoided, _AVOIDABLE_WAITS, "%"),
+    ]
+    trips, needed, waits, avoidable = cited
     where, loop = Sentence("per thread, one after the other"), None
     if region.loop is not None:
         loop = loop_line(code, code.program.flow.loops[region.loop])
@@ -360,6 +360,10 @@ def serial_loads(view: LaunchView) -> SerialLoadsDocument | None:
         trips=tuple(_trip(view, code, trip, every) for trip in region.trips),
         remedy=remedy,
     )
+
+
+_NEEDED_TRIPS = "of these that would remain if loads were issued together"
+_AVOIDABLE_WAITS = "of the samples wait for round trips that could be avoided"
 
 
 def avoidable_loads(view: LaunchView) -> SerialLoads | None:

@@ -57,7 +57,7 @@ def item_of(view: LaunchView) -> ItemDocument | None:
         read = [
             (use.pointer, use.reads, use.distinct if use.basis == "exact" else None)
             for use in array_uses(view)
-            if use.reads is not None and use.writes is None
+            if use.reads and not use.writes
         ]
         item = _elements(view, read, "loads", "read")
     return item or _threads(view)
@@ -75,8 +75,7 @@ def _elements(
     if code is None:
         return None
     sizes = code.element_sizes
-    elements: dict[str, float] = {}
-    widths: dict[str, int] = {}
+    elements, widths = dict[str, float](), dict[str, int]()
     others = 0.0
     for pointer, side, distinct in sides:
         widths[pointer] = min(access.width for access in side.accesses)

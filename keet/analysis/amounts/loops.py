@@ -284,9 +284,10 @@ def _with_copies(code: MachineCode, array: RepeatedArray) -> RepeatedArray:
         if access.position in taken or not is_copy or not is_inside:
             continue
         if code.location(access.position) in lines:
-            is_same = form_of(access.offset) in forms
-            again += (access.requested_bytes or 0) if is_same else 0
-            other += 0 if is_same or not access.is_gather else access.requested_bytes or 0
+            if form_of(access.offset) in forms:
+                again += access.requested_bytes or 0
+            elif access.is_gather:
+                other += access.requested_bytes or 0
     more = 1 + other / array.requested_bytes
     return array._replace(
         times=array.times * (1 + again / array.requested_bytes),
@@ -365,16 +366,13 @@ def _computed(code: MachineCode, loop: SourceLoop) -> Iterator[InvariantDocument
 
     indices = {machine_loop.index for machine_loop in loop.loops}
     for invariant in code.invariants:
-        positions = [
-            position for position in invariant.positions if code.purposes[position] is Purpose.VALUE
-        ]
-        trips = code.program.flow.loops[invariant.loop].trips or 1.0
+        at, purposes = invariant.loop, code.purposes
+        positions = [each for each in invariant.positions if purposes[each] is Purpose.VALUE]
+        trips = code.program.flow.loops[at].trips or 1.0
         least = TOLD_SHARE / (1 - 1 / trips) if trips > 1 else math.inf
-        if invariant.loop not in indices or code.share(positions) < least:
+        if at not in indices or code.share(positions) < least:
             continue
-        positions = unchanged(
-            code.program, code.accesses, code.evaluation, invariant.loop, positions
-        )
+        positions = unchanged(code.program, code.accesses, code.evaluation, at, positions)
         if code.share(positions) < least:
             continue
         lines = (code.location(position) for position in positions)
