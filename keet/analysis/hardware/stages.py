@@ -97,15 +97,10 @@ def _issue_slots(ledger: LaunchLedger, unit: HardwareUnit) -> UnitStage | None:
     generation = (ledger.launch.device.compute_capability or "").partition(".")[0]
     if not generation.isdecimal():
         return None
-    if int(generation) >= _ONE_PER_CYCLE:
-        issued = (
-            _issued_per_slot(ledger)
-            or _executed_per_cycle(ledger)
-            or _executed_per_slot(ledger)
-            or _issued_while_active(ledger)
-        )
-    else:
-        issued = _issuing_while_active(ledger) or _issued_while_active(ledger)
+    ways = [_issued_per_slot, _executed_per_cycle, _executed_per_slot, _issued_while_active]
+    if int(generation) < _ONE_PER_CYCLE:
+        ways = [_issuing_while_active, _issued_while_active]
+    issued = next(filter(None, (way(ledger) for way in ways)), None)
     if issued is None:
         return None
     label = f"{unit.label} busy{_IF_ACTIVE if issued.is_assumed else ''}"

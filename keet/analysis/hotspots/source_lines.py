@@ -74,18 +74,15 @@ class PartialSampling(NamedTuple):
 
 def partial_sampling(launch: Launch, samples: int) -> PartialSampling | None:
     """Set if samples are missing; `None` if they are complete or it can't be determined."""
-    interval = launch.get("sampling_interval_cycles")
-    active = launch.get("sm_active_cycles")
-    sms = launch.device.sm_count
-    if interval is None or active is None or not sms or samples < FEWEST_SAMPLES:
+    interval = launch.number("sampling_interval_cycles") or 0.0
+    active, sms = launch.number("sm_active_cycles") or 0.0, launch.device.sm_count
+    if not (interval > 0 and active > 0) or not sms or samples < FEWEST_SAMPLES:
         return None
-    if not (interval.value > 0 and active.value > 0):
-        return None
-    share = samples * interval.value / (sms * active.value)
+    share = samples * interval / (sms * active)
     if share >= NEARLY_ALL:
         return None
     # The option's value n stands for 2 ** (5 + n) cycles.
-    setting = round(math.log2(interval.value)) - 5 + math.ceil(math.log2(1 / share))
+    setting = round(math.log2(interval)) - 5 + math.ceil(math.log2(1 / share))
     name, remedy = _interval_option(launch.ncu_version), _LONGER_INTERVAL
     if name is not None:
         remedy = ProfileAgain(NcuOption(name, str(min(setting, _MAX_INTERVAL))))

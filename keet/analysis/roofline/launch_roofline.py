@@ -334,13 +334,9 @@ def _what_else(
     stage, why = max(stages, key=lambda pair: pair[0].busy.value, default=(None, ""))
     if stage and stage.busy.value >= max(NEAR_PEAK, top):
         name = stage_name(stage)
-        yield Sentence(
-            "But {name} {are} {busy:.0f} busy: {why}.",
-            name=name,
-            are="are" if name.endswith("s") else "is",
-            busy=stage.busy,
-            why=why,
-        )
+        are = "are" if name.endswith("s") else "is"
+        text = "But {name} {are} {busy:.0f} busy: {why}."
+        yield Sentence(text, name=name, are=are, busy=stage.busy, why=why)
     elif top >= NEAR_PEAK:
         return
     elif link and link.achieved and link.reached.value > top:

@@ -61,12 +61,11 @@ class MovedData:
     @cached_property
     def read(self) -> Evidence | None:
         """Bytes, each at least once: from DRAM if the caches were empty, else from L2."""
-        sectors, dram = self.view.get("l2_l1_read_sectors"), self.view.get("dram_bytes_read")
+        sectors = self.view.get("l2_l1_read_sectors")
         from_l2 = self._bytes("moved_read_l2", "bytes read from L2", sectors)
-        if from_l2 is None or dram is None or not self._flushed:
-            return from_l2 or (dram if self._flushed else None)
-        # What DRAM reads beyond that fills sectors that are written in part.
-        return min(from_l2, dram, key=lambda piece: piece.value)
+        dram = self.view.get("dram_bytes_read") if self._flushed else None
+        # What DRAM reads beyond what L2 delivers fills sectors that are written in part.
+        return min(filter(None, (from_l2, dram)), key=lambda piece: piece.value, default=None)
 
     @cached_property
     def written(self) -> Evidence | None:

@@ -249,13 +249,10 @@ class _Maker:
         groups = counted(self._number("unlisted", len(rest), "other groups"), "group")
         if took is None:
             yield Sentence("the time of {groups} of launches is not known", groups=groups)
-            return
-        yield Sentence(
-            "{groups} of launches with {part:share} of the {time} are not listed",
-            groups=groups,
-            part=self._share("unlisted_share", took, "share of the other groups"),
-            time=self._time,
-        )
+        else:
+            part = self._share("unlisted_share", took, "share of the other groups")
+            words = "{groups} of launches with {part:share} of the {time} are not listed"
+            yield Sentence(words, groups=groups, part=part, time=self._time)
 
     # --- what was not profiled
 
@@ -302,14 +299,10 @@ class _Maker:
         ns = sum(1e3 * (group.fixed_us or 0.0) * launch_set.launches for launch_set, group in short)
         if ns and len(short) > 1:
             start = self._number("starts", ns, "start and drain of these launches", "ns")
-            yield Sentence(
-                "starting and draining the grids of short launches takes about {start}, "
-                "{part:share} of the {time}{gaps}",
-                start=start,
-                part=self._share("starts_share", start, "share of starting and draining"),
-                time=self._time,
-                gaps=self._gaps(),
-            )
+            part = self._share("starts_share", start, "share of starting and draining")
+            words = "starting and draining the grids of short launches takes about {start}, "
+            words += "{part:share} of the {time}{gaps}"
+            yield Sentence(words, start=start, part=part, time=self._time, gaps=self._gaps())
         for at, (launch_set, group) in enumerate(short[:_MOST_NAMED], 1):
             yield self._start(at, launch_set, group)
 
@@ -449,18 +442,13 @@ class _Maker:
             count = self._number(f"{key}_launches", some[0].launches, "launches")
             return Sentence("{n:count} launches of {kernel} each", n=count, kernel=some[0].kernel)
         kernels: str | Sentence = enumerated([launch_set.kernel for launch_set in some])
-        more = None
         if (others := len(some) - _NAMED_OF_TURN) > 1:
             more = self._number(f"{key}_others", others, "other kernels")
             named = ", ".join(launch_set.kernel for launch_set in some[:_NAMED_OF_TURN])
             rest = counted(more, "other kernel")
             kernels = Sentence("{named} and {rest}", named=named, rest=rest)
-        turns = min(launch_set.launches for launch_set in some)
-        return Sentence(
-            "{turns:count} turns of {kernels} each",
-            turns=self._number(f"{key}_turns", turns, "turns"),
-            kernels=kernels,
-        )
+        turns = self._number(f"{key}_turns", min(one.launches for one in some), "turns")
+        return Sentence("{turns:count} turns of {kernels} each", turns=turns, kernels=kernels)
 
     def _turn(self, some: Sequence[LaunchSet]) -> Sentence:
         """All kernels, where the text names only some."""
@@ -470,12 +458,10 @@ class _Maker:
         return Sentence("A turn: {kernels}. ", kernels=kernels)
 
     def _size(self, key: str, size: DataSize) -> Sentence:
-        return Sentence(
-            "{most}{size} of data{names}",
-            most={"exact": "", "estimate": "About ", "bound": "At most "}[size.basis],
-            size=self._number(f"{key}_size", size.bytes, "bytes of data", "byte"),
-            names=" if arrays with one name and size are the same" if size.by_names else "",
-        )
+        most = {"exact": "", "estimate": "About ", "bound": "At most "}[size.basis]
+        number = self._number(f"{key}_size", size.bytes, "bytes of data", "byte")
+        names = " if arrays with one name and size are the same" if size.by_names else ""
+        return Sentence("{most}{size} of data{names}", most=most, size=number, names=names)
 
     def _capacity(
         self, data: MovedData, size: DataSize
@@ -587,20 +573,10 @@ class _Maker:
             if ns > float(today.value):
                 continue  # caches hold data between launches, so that DRAM moves less in the run
             time = self._number(f"bound_{name}", ns, "time to move these bytes", "ns")
-            text = Sentence(
-                "{time} at DRAM's peak rate instead of {today} if {assumption}{share}",
-                time=time,
-                today=today,
-                assumption=assumption,
-                share=of_them,
-            )
-            yield BoundDocument(
-                text=text,
-                evidence=(time, today, share),
-                id=name,
-                assumption=assumption,
-                us=ns / 1e3,
-            )
+            words = "{time} at DRAM's peak rate instead of {today} if {what}{share}"
+            text = Sentence(words, time=time, today=today, what=assumption, share=of_them)
+            found, us = (time, today, share), ns / 1e3
+            yield BoundDocument(id=name, assumption=assumption, us=us, text=text, evidence=found)
 
     # --- hand-overs
 
