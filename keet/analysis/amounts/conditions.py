@@ -473,15 +473,9 @@ def _how_many(numbers: _Numbers, row: _Row, *, is_repeated: bool) -> Sentence:
     do = "run what it guards" if row.to_line == row.place.line else to
     who = "times that threads get here, they" if is_repeated else "threads that get here"
     index = " by their index" if row.is_by_index else ""
-    text = Sentence(
-        "{share:.1f} of the {who} {do}{index}: {entering:count} of {threads:count}",
-        share=numbers.share,
-        who=who,
-        do=do,
-        index=index,
-        entering=numbers.entering,
-        threads=numbers.threads,
-    )
+    of = Sentence("{n:count} of {threads:count}", n=numbers.entering, threads=numbers.threads)
+    words = "{share:.1f} of the {who} {do}{index}: {of}"
+    text = Sentence(words, share=numbers.share, who=who, do=do, index=index, of=of)
     if numbers.warps_share is None or numbers.lanes is None:
         return text
     form = "{warps:.1f} of the warps enter, with {lanes:.1f} threads on average"

@@ -352,8 +352,8 @@ def _l2_atomics(view: LaunchView) -> _Amount | None:
 
 def _local(view: LaunchView, reads: _Amount, writes: _Amount) -> Iterator[tuple[Part, _Amount]]:
     """Local memory apart from loads and stores, where L1's counters account for L2's."""
-    loads, stores = _counted(view, "local_load_sectors"), _counted(view, "local_store_sectors")
-    global_stores = _counted(view, "global_store_sectors")
+    names = ("local_load_sectors", "local_store_sectors", "global_store_sectors")
+    loads, stores, global_stores = (_counted(view, name) for name in names)
     if loads is None or stores is None or global_stores is None:
         return
     every_store = stores.value + global_stores.value

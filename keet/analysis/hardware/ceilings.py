@@ -247,11 +247,6 @@ class Ceiling(NamedTuple):
         return share_of(self.reached)
 
     @property
-    def left(self) -> float:
-        """The share of the peak that was not used, never below 0."""
-        return max(0.0, 1.0 - self.share)
-
-    @property
     def busier_stage(self) -> UnitStage | None:
         """The stage, if it is clearly busier than the amount of work suggests: replays, small
         requests."""

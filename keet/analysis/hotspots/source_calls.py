@@ -13,8 +13,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from itertools import chain, islice
+from operator import and_
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.launch_view import LaunchView, cached_per_view
@@ -207,10 +208,8 @@ def choices_of(view: LaunchView) -> tuple[Place, ...]:
     choose most of them first. Empty if the kernel is no template, or if no line has one of the
     arguments as it is in the kernel's name. If several calls may have been the one, only the lines
     that all of them share."""
-    shared = Counter[Location]()
-    for index, choice in enumerate(_possible(view)):
-        lines = Counter({line: equal for line, equal in choice.lines if equal})
-        shared = shared & lines if index else lines
+    every = [Counter({at: n for at, n in choice.lines if n}) for choice in _possible(view)]
+    shared = reduce(and_, every) if every else Counter[Location]()
     ranked = sorted(shared, key=lambda line: (-shared[line], line))
     return tuple(Place(*line, 1 / len(shared), CHOSEN) for line in ranked)
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from keet.analysis.launch_view import LaunchView, cached_per_view
@@ -184,48 +184,40 @@ def occupancy_curves(model: OccupancyModel) -> OccupancyDocument:
     fewest = model.limits(block._replace(shared=0)).least
     # The most that each number of blocks leaves to one.
     sizes = (shared // blocks // unit * unit - driver for blocks in range(fewest, 0, -1))
-    of_block, per_register = block.shared - driver, _REGISTER_UNIT // WARP
+    registers = range(8, most.registers + 8, _REGISTER_UNIT // WARP)
+    ends: dict[Changed, Iterable[int]] = {
+        "registers": (min(size, most.registers) for size in registers),
+        "shared_memory": (*(size for size in sizes if 0 <= size < most.shared), most.shared),
+        "block_size": range(WARP, most.threads + 1, WARP),
+    }
     return OccupancyDocument(
         warps=model.warps(block),
         most_warps=model.machine.warps,
         limited_by=model.limits(block).binding,
-        curves=(
-            _curve(
-                "registers",
-                block.registers,
-                (min(size, most.registers) for size in range(8, most.registers + 8, per_register)),
-                lambda size: model.warps(block._replace(registers=size)),
-                1,
-            ),
-            _curve(
-                "shared_memory",
-                of_block,
-                (*(size for size in sizes if 0 <= size < most.shared), most.shared),
-                lambda size: model.warps(block._replace(shared=size + driver)),
-                0,
-            ),
-            _curve(
-                "block_size",
-                block.threads,
-                range(WARP, most.threads + 1, WARP),
-                lambda size: model.warps(block._replace(threads=size)),
-                1,
-            ),
-        ),
+        curves=tuple(_curve(model, of, sizes) for of, sizes in ends.items()),
     )
 
 
-def _curve(
-    of: Changed, now: int, ends: Iterable[int], warps_at: Callable[[int], int], least: int
-) -> OccupancyCurve:
-    """`ends`: values up to which the number of warps is the same, ascending."""
-    steps: list[OccupancyStep] = []
+_FIELDS: Mapping[Changed, str] = {
+    "registers": "registers",
+    "shared_memory": "shared",
+    "block_size": "threads",
+}
+"""Of `Configuration`."""
+
+
+def _curve(model: OccupancyModel, of: Changed, ends: Iterable[int]) -> OccupancyCurve:
+    """`ends`: values up to which the number of warps is the same, ascending. Shared memory without
+    that of the driver."""
+    field, driver = _FIELDS[of], model.driver if of == "shared_memory" else 0
+    steps, least = list[OccupancyStep](), 0 if of == "shared_memory" else 1
     for end in ends:
-        warps = warps_at(end)
+        warps = model.warps(model.block._replace(**{field: end + driver}))
         if steps and steps[-1].warps == warps:
             least = steps.pop().least
         steps.append(OccupancyStep(least, end, warps))
         least = end + 1
+    now = getattr(model.block, field) - driver
     return OccupancyCurve(of=of, now=now, steps=tuple(steps))
 
 
