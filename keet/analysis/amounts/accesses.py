@@ -477,10 +477,9 @@ def _remedy(code: MachineCode, region: SerialLoads, language: Language) -> str:
 def _lines(code: MachineCode, positions: Iterable[int]) -> list[str]:
     """Each line once, in the order of the file; of the first file alone."""
     lines = [line for position in positions if (line := _line(code, position)) is not None]
-    numbers = sorted({line.line for line in lines if line.file == lines[0].file})[
-        :_MOST_NAMED_LINES
-    ]
-    return [f"{file_name(lines[0].file)}:{line}" for line in numbers]
+    numbers = sorted({line.line for line in lines if line.file == lines[0].file})
+    named = numbers[:_MOST_NAMED_LINES]
+    return [f"{file_name(lines[0].file)}:{line}" for line in named]
 
 
 def _pointers(code: MachineCode, region: SerialLoads) -> tuple[str, ...]:
@@ -491,7 +490,5 @@ def _pointers(code: MachineCode, region: SerialLoads) -> tuple[str, ...]:
     trips = [trip for trip in region.trips if trip.is_avoidable and trip.reason in reasons]
     ends = [trip.after for trip in trips if trip.after is not None]
     loads = [load for trip in trips for load in trip.loads]
-    pointers = dict.fromkeys(
-        pointer_of[position] for position in (*loads, *ends) if position in pointer_of
-    )
+    pointers = dict.fromkeys(pointer_of[at] for at in (*loads, *ends) if at in pointer_of)
     return tuple(code.names[pointer] for pointer in pointers if pointer in code.names)

@@ -68,9 +68,7 @@ def conditions(view: LaunchView) -> tuple[ConditionDocument, ...]:
     @cache
     def place_of(position: int) -> Location | None:
         """Where the condition of the source stands that a branch or predicate may be for."""
-        lines = (
-            code.location(position_behind) for position_behind in (position, *_made(code, position))
-        )
+        lines = (code.location(at) for at in (position, *_made(code, position)))
         return next((line for line in lines if line and _is_condition(view, line)), None)
 
     by_line: dict[Location, list[Guarded]] = defaultdict(list)
@@ -362,9 +360,8 @@ def _is_by_index(code: MachineCode, entered: _Entered) -> bool:
     made = (maker for position in _deciding(entered) for maker in _made(code, position))
     read = (value for maker in made for value in program.values.read[maker].values())
     plain = (value for value in read if "P" not in program.values.all[value].register)
-    return not any(
-        symbol.kind in _COMPUTED_KINDS for value in plain for symbol in polynomial(value).symbols
-    )
+    kinds = {symbol.kind for value in plain for symbol in polynomial(value).symbols}
+    return kinds.isdisjoint(_COMPUTED_KINDS)
 
 
 _COMPUTED_KINDS = ("opaque", "join", "either", "shuffled", "bits", "table")

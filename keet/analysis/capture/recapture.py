@@ -312,10 +312,8 @@ def _kernel_filter(profile: Profile) -> str:
     """Without kernels that fill memory for a library: the next report should have the user's."""
     if lacks_users_kernel(profile):
         return ANY_KERNEL
-    named = (launch for launch in profile.launches if launch.workload is Workload.KERNEL)
-    names = dict.fromkeys(
-        launch.name.function for launch in named if not fills_or_draws(launch.name.full)
-    )
+    named = (launch.name for launch in profile.launches if launch.workload is Workload.KERNEL)
+    names = dict.fromkeys(name.function for name in named if not fills_or_draws(name.full))
     names.pop("", None)
     if len(names) > _MOST_NAMED:
         return "regex:."

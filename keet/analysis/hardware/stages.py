@@ -375,9 +375,8 @@ def _over_time(ledger: LaunchLedger, name: str, label: str) -> Evidence | None:
     values = [float(value) for _, value in samples]
     if len(times) != len(values) or len(times) < 2 or times[-1] <= times[0]:
         return None
-    covered = sum(
-        value * (now - before) for (before, now), value in zip(pairwise(times), values[1:])
-    )
+    windows = zip(pairwise(times), values[1:])
+    covered = sum(value * (now - before) for (before, now), value in windows)
     # Samples that were dropped at the end leave a window that is shorter than the launch.
     share = covered / min(float(duration.value), times[-1] - times[0])
     return ledger.derived(f"sampled.{name}", share, label, duration, unit="%")

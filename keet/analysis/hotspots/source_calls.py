@@ -518,9 +518,7 @@ def _source(view: LaunchView) -> _Source:
         if len(text) <= _LONGEST_TEXT and not file.endswith(".py"):
             texts[file] = _OWN_TEXT.sub(lambda match: "\n" * match[0].count("\n"), text)
     functions = [function for file, text in texts.items() for function in _functions(file, text)]
-    lines = {
-        file: [line[:_LONGEST_LINE] for line in text.split("\n")] for file, text in texts.items()
-    }
+    lines = {file: [x[:_LONGEST_LINE] for x in text.split("\n")] for file, text in texts.items()}
     return _Source(lines, tuple(functions), {})
 
 
@@ -555,9 +553,8 @@ def _function(file: str, head: str, body: int) -> _Function | None:
     if match is None:
         return None
     listed = split_commas(rest[match.end() : closing_bracket(rest, match.end() - 1)])
-    names = [
-        [_NAME.findall(part.partition("=")[0]) for part in group] for group in (template, listed)
-    ]
-    template_names = tuple(words[-1] for words in names[0] if words)
-    parameters = tuple(words[-1] if words else "" for words in names[1])
+    groups = ([_NAME.findall(part.partition("=")[0]) for part in x] for x in (template, listed))
+    of_template, of_function = groups
+    template_names = tuple(words[-1] for words in of_template if words)
+    parameters = tuple(words[-1] if words else "" for words in of_function)
     return _Function(match[1], template_names, parameters, file, first, body, body, kept)

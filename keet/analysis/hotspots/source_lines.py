@@ -288,9 +288,7 @@ class InstructionTable:
     def column(self, metric_id: str) -> Mapping[int, int] | None:
         if metric_id not in self._columns:
             named = map(self._named, metric_with_id(metric_id).names)
-            self._columns[metric_id] = next(
-                (column for column in named if column is not None), None
-            )
+            self._columns[metric_id] = next((c for c in named if c is not None), None)
         return self._columns[metric_id]
 
     def _named(self, name: str) -> Mapping[int, int] | None:
@@ -326,10 +324,7 @@ class InstructionTable:
         """The sum over each row's instructions, column by column, since most of a column is
         zeros."""
         row_of = {address: index for index, row in enumerate(rows) for address in row.members}
-        reasons = {
-            reason: _sums(column, row_of, len(rows))
-            for reason, column in self.stall_samples.items()
-        }
+        reasons = {r: _sums(c, row_of, len(rows)) for r, c in self.stall_samples.items()}
         samples = _sums(self.samples, row_of, len(rows))
         weights = _sums(self.weight, row_of, len(rows))
         costs = {name: _sums(c, row_of, len(rows)) for name, c in self.costs.items()}

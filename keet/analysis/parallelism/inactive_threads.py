@@ -281,9 +281,7 @@ def _cost(path: list[_Block], most: Mapping[int, float]) -> float:
     at other times than its first one are other paths."""
     times = path[0].times
     length = sum(block.executed for block in path) / times
-    lost = sum(
-        block.executed * (most[block.loop] - block.active) for block in path if block.times == times
-    )
+    lost = sum(x.executed * (most[x.loop] - x.active) for x in path if x.times == times)
     return lost * min(1.0, REGROUPING / length)
 
 
@@ -362,7 +360,8 @@ def uneven_trips(view: LaunchView) -> UnevenTrips:
             even[position] = min(1.0, max(share, lanes / WARP))
             left[position] = max(left[position], even[position])
     every = sum(program.counts) or 1
-    saved = [
-        sum(program.counts[at] * (1 - x) for at, x in shares.items()) for shares in (left, even)
-    ]
-    return UnevenTrips(left, loops, *(1 - part / every for part in saved))
+
+    def executed(shares: Mapping[int, float]) -> float:
+        return 1 - sum(program.counts[at] * (1 - part) for at, part in shares.items()) / every
+
+    return UnevenTrips(left, loops, executed(left), executed(even))

@@ -260,9 +260,8 @@ def _counter_peak(ledger: LaunchLedger, work: TensorWork) -> Peak | None:
         if speed and per_cycle and value and value > 0:
             rate = Quantity(value * speed.value, f"{work.operations.unit}/s")
             label = f"Tensor {LABELS[work.type]} peak ({' and '.join(work.families)})"
-            peak = ledger.derived(
-                f"roofline.tensor_{work.type}.peak", rate, label, per_cycle, speed
-            )
+            entry = f"roofline.tensor_{work.type}.peak"
+            peak = ledger.derived(entry, rate, label, per_cycle, speed)
             return Peak(peak, "report: peak per cycle x SM clock")
     return None
 

@@ -110,9 +110,8 @@ def slow_dram_clock(ledger: LaunchLedger) -> DramClocks | None:
     it is cycles over duration, and ncu counts no cycles while a launch starts. Of 90 launches on 14
     GPUs, all that last longer than 20 us have 95 % of the device's clock or more."""
     measured = positive(ledger.measured("dram_frequency"))
-    stated, duration = (
-        positive(ledger.measured(name)) for name in ("device_memory_clock", "duration")
-    )
+    counted = map(ledger.measured, ("device_memory_clock", "duration"))
+    stated, duration = map(positive, counted)
     if measured is None or stated is None or duration is None:
         return None
     hertz = Quantity(1000 * float(stated.value), "hz")

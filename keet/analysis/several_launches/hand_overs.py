@@ -350,9 +350,7 @@ def _side(data: MovedData, *, is_written: bool) -> list[DataArray]:
     """The arrays that a launch writes or reads; all of it as one, where they are not known."""
     every = data.written if is_written else data.read
     if data.arrays or every is None:
-        return [
-            array for array in data.arrays if (array.is_written if is_written else array.is_read)
-        ]
+        return [x for x in data.arrays if (x.is_written if is_written else x.is_read)]
     size = float(every.value)
     return [DataArray(None, size, False, is_read=not is_written, is_written=is_written)]
 

@@ -288,9 +288,7 @@ class Link(NamedTuple):
 def find_links(launches: Sequence[Traffic]) -> list[Link]:
     """Each launch and the first later one that may read its output."""
     long_us = _READ_BY_INSTRUCTION * sum(traffic.us for traffic in launches)
-    moving = [
-        traffic for traffic in launches if (traffic.written or 0) + (traffic.read or 0) >= FEW_BYTES
-    ]
+    moving = [one for one in launches if (one.written or 0) + (one.read or 0) >= FEW_BYTES]
     timed = repeated_kernels(launches)
     links = []
     for at, writer in enumerate(moving):
@@ -461,9 +459,8 @@ def _of_variants(link: Link) -> bool:
     a filter, are often alike."""
     if link.inputs == 2:
         return _are_twins(link.writer, link.reader)
-    return (link.same_input or link.is_shared) and are_variants(
-        link.writer.launch, link.reader.launch
-    )
+    shares_input = link.same_input or link.is_shared
+    return shares_input and are_variants(link.writer.launch, link.reader.launch)
 
 
 class ClockRange(NamedTuple):
