@@ -1,6 +1,6 @@
 """Which data a report contains, which it lacks, and the ncu command that captures the rest.
 
-What a reader of a report must know before its numbers, and the document of a report that most
+Also what a reader must know before the numbers of a report, and the document of a report that most
 results have.
 """
 

@@ -1,8 +1,7 @@
 """The command that profiles the same program again and captures what the report lacks.
 
-A command that captures what keet uses, as a value that can be changed, and its recipe.
-
-How ncu was called, as the report recorded it.
+It is made of how ncu was called, as the report recorded it, and of the recipe of what keet uses. It
+is a value that can be changed.
 """
 
 from __future__ import annotations

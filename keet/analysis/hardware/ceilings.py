@@ -8,10 +8,8 @@ launch, idle SMs included, and both name the busiest stage of the hardware.
 A unit that was busy for 60 % of the elapsed cycles needs 60 % of the launch's time for its work,
 and proportionally less for less work.
 
-Rates (amounts per second) from the counters of one launch, peak rates, and the traffic of the
-SMs over the link to host memory.
-
-The counters of PCIe itself are not used, because they count the whole chip: about 40 kB of the
+Also rates (amounts per second) from the counters of one launch, and the traffic of the SMs over the
+link to host memory. The counters of PCIe itself are not used, because they count the whole chip: about 40 kB of the
 profiler's own writes are in every launch, which is 10 GB/s in a launch of 4 us.
 
 If L2 counts the accesses of SMs by memory, those counts are used. Small sets have only the memory

@@ -11,9 +11,8 @@ launch what its blocks need: in none of those 291 launches would fewer blocks fi
 largest size. So a what-if takes the largest size, unless the launch itself shows that its size was
 set by hand.
 
-Bytes that are on their way to an SM at a time, and how many keep DRAM busy.
-
-By Little's law, DRAM is busy all the time only if its bytes per second times the time that a load
+Also the bytes that are on their way to an SM at a time, and how many of them keep DRAM busy. By
+Little's law, DRAM is busy all the time only if its bytes per second times the time that a load
 takes are on their way. What is on its way follows from the code: where a warp waits for loads, and
 how many bytes it gets per wait, times the warps of an SM. So it does not depend on how long the
 waits took: in the queue of a busy DRAM, waits are long with enough bytes on their way.

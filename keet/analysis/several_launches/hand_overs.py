@@ -3,10 +3,10 @@ arrays.
 
 A report has no pointers. An array that a kernel writes, and one of the same size that a later
 kernel reads, may be the same data; several kernels often read as much. Names of parameters tell
-more, but prove nothing either. Also which of them a launch reads many times.
+more, but prove nothing either.
 
-What one launch reads and writes, by array where that is known, and what the chip of its GPU can
-hold.
+Also which arrays a launch reads many times, what one launch reads and writes, by array where that
+is known, and what the chip of its GPU can hold.
 """
 
 from __future__ import annotations
