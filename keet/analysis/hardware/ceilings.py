@@ -9,8 +9,8 @@ A unit that was busy for 60 % of the elapsed cycles needs 60 % of the launch's t
 and proportionally less for less work.
 
 Also rates (amounts per second) from the counters of one launch, and the traffic of the SMs over the
-link to host memory. The counters of PCIe itself are not used, because they count the whole chip: about 40 kB of the
-profiler's own writes are in every launch, which is 10 GB/s in a launch of 4 us.
+link to host memory. The counters of PCIe itself are not used, because they count the whole chip:
+about 40 kB of the profiler's own writes are in every launch, which is 10 GB/s in a launch of 4 us.
 
 If L2 counts the accesses of SMs by memory, those counts are used. Small sets have only the memory
 from which L2's misses were filled, for all units: these fills count only if they are clearly more
