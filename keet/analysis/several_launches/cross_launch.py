@@ -36,16 +36,12 @@ from keet.analysis.several_launches.traffic import (
     round_trips,
     saved_us,
     with_number,
-    written_and_read,
 )
 from keet.documents.explain import CrossLaunchDocument, Kind
 from keet.evidence import Confidence, Evidence, Sentence
 from keet.formatting import listed
 from keet.profile import Launch, Workload
 from keet.profile.run_link import by_kernel_and_shape, iterate_launches, median
-
-__all__ = ["CrossLaunchDocument", "Kind", "find_cross_launch", "written_and_read"]
-
 
 SAVED_ACROSS = Parameter(0.02, "least saving across launches, of their time", "judgement")
 TINY_COUNT = Parameter(8, "number of launches from which tiny ones matter", "judgement")

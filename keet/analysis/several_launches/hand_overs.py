@@ -278,11 +278,9 @@ def _joined(some: Sequence[Candidate]) -> Candidate:
 def _later(order: Sequence[int], data: Mapping[int, MovedData]) -> dict[int, list[int]]:
     """Per row, the rows with a launch after its first one: where launches repeat, each may follow
     each."""
-    first: dict[int, int] = {}
-    last: dict[int, int] = {}
+    first, last = dict[int, int](), {row: at for at, row in enumerate(order)}
     for at, row in enumerate(order):
         first.setdefault(row, at)
-        last[row] = at
     rows = [row for row in first if row in data]  # in the order of their first launches
     later = {}
     for at, row in enumerate(rows):

@@ -17,7 +17,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits
@@ -55,12 +55,9 @@ def written_and_read(launch: Launch) -> tuple[float | None, float | None]:
 
     From DRAM's counters if L2's were not collected; None if neither were.
     """
-    written = _number(launch, ("l2_l1_write_sectors", SECTOR), ("l1_write_bytes", 1))
-    read = _number(launch, ("l2_l1_read_sectors", SECTOR), ("l1_read_bytes", 1))
-    return (
-        _number(launch, ("dram_bytes_written", 1)) if written is None else written,
-        _number(launch, ("dram_bytes_read", 1)) if read is None else read,
-    )
+    written = (("l2_l1_write_sectors", SECTOR), ("l1_write_bytes", 1), ("dram_bytes_written", 1))
+    read = (("l2_l1_read_sectors", SECTOR), ("l1_read_bytes", 1), ("dram_bytes_read", 1))
+    return _number(launch, *written), _number(launch, *read)
 
 
 def _number(launch: Launch, *sources: tuple[str, int]) -> float | None:
@@ -509,9 +506,6 @@ def different_clocks(launches: Sequence[Traffic]) -> list[ClockRange]:
 
 def _after_the_first(ordered: Sequence[Traffic]) -> Traffic:
     """The launch at which the launches so far take a notable part of the time."""
-    least, taken = NOTABLE_PART * sum(traffic.us for traffic in ordered), 0.0
-    for traffic in ordered:
-        taken += traffic.us
-        if taken >= least:
-            return traffic
-    return ordered[-1]
+    taken = [*accumulate(traffic.us for traffic in ordered)]
+    reached = (traffic for traffic, us in zip(ordered, taken) if us >= NOTABLE_PART * taken[-1])
+    return next(reached, ordered[-1])

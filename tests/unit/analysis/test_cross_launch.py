@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from evals.public_reports import MANUALLY_READ, NOT_FOUND
 from keet.analysis.ledger import Ledger
-from keet.analysis.several_launches.cross_launch import find_cross_launch, written_and_read
+from keet.analysis.several_launches.cross_launch import find_cross_launch
 from keet.analysis.several_launches.traffic import (
     Fused,
     Traffic,
     are_variants,
     saved_us,
     stored_bytes,
+    written_and_read,
 )
 from keet.diagnosis.diagnosis import cross_launch_findings, diagnose
 from keet.documents.explain import CrossLaunchDocument

@@ -127,8 +127,7 @@ def test_groups_and_kernels_that_were_not_profiled() -> None:
     assert "step" not in text
     shares = {group.kernel: group.share_pct for group in found.groups if not group.profiled}
     assert shares == {"norm": pytest.approx(7), "sum": pytest.approx(3)}
-    printed = [p.value for p in text.evidence.values() if p.unit == "%"]
-    assert printed == [pytest.approx(10)]
+    assert [p.value for p in text.evidence.values() if p.unit == "%"] == [pytest.approx(10)]
     assert not [text for text in amounts_of(of_run("waits_range")).texts if "profiled" in text]
 
 
@@ -173,9 +172,7 @@ def test_states_and_short_launches(wording) -> None:
     assert gap.unit == "ns"
     assert 3000 < gap.value < 4000
     found = amounts_of(of_run("managed"))
-    assert found.groups[0].fixed_us is None
-    assert not found.states
-    assert not found.bounds
+    assert (found.groups[0].fixed_us, *found.states, *found.bounds) == (None,)
     # The same program with one stream and with eight.
     assert amounts_of(of_run("streams_serial")).states
     assert not amounts_of(of_run("streams_together")).states
