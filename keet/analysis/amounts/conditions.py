@@ -137,11 +137,8 @@ class _Copy(NamedTuple):
     def beside(self, entered: Guarded) -> list[Guarded]:
         """Guarded code apart from what is entered."""
         blocks = {*entered.blocks}
-        return [
-            region
-            for region in self.members
-            if region is not entered and blocks.isdisjoint(region.blocks)
-        ]
+        others = (region for region in self.members if region is not entered)
+        return [region for region in others if blocks.isdisjoint(region.blocks)]
 
 
 class _Side(NamedTuple):

@@ -51,11 +51,8 @@ def loops(view: LaunchView) -> tuple[LoopAmounts, ...]:
     executed, code = view.get("inst_executed"), view.code
     if code is None or executed is None or not code.program.executed:
         return ()
-    rows = [
-        _row(view, code, loop, executed)
-        for loop in _loops_of(view)
-        if loop.iterations >= TOLD_ITERATIONS
-    ]
+    told = (loop for loop in _loops_of(view) if loop.iterations >= TOLD_ITERATIONS)
+    rows = [_row(view, code, loop, executed) for loop in told]
     if len(rows) > _FEW_LOOPS:
         rows = [row for row in rows if row.share_pct >= 100 * TOLD_SHARE or row.invariant]
     return tuple(sorted(rows, key=lambda row: (-row.share_pct, row.depth, row.line or 0)))

@@ -306,10 +306,8 @@ def gathered_share(view: LaunchView) -> float:
 
 
 def _sectors_of_loads(view: LaunchView) -> Mapping[Part, float]:
-    return {
-        kind: sum(access.sectors or 0.0 for access in loads)
-        for kind, loads in _kinds_of_loads(view).items()
-    }
+    by_kind = _kinds_of_loads(view).items()
+    return {kind: sum(access.sectors or 0.0 for access in loads) for kind, loads in by_kind}
 
 
 def _are_close(first: float, second: float) -> bool:

@@ -363,10 +363,7 @@ _SPOKEN_UNITS = {
     WHOLE_MEMORY: "the busiest unit of the memory system",
 }
 
-_HEAVY_HALVES = {
-    "fmaheavy": "the heavy half of the FMA pipe",
-    "aluheavy": "the heavy half of the ALU pipe",
-}
+_HEAVY_HALVES = {f"{p.lower()}heavy": f"the heavy half of the {p} pipe" for p in ("FMA", "ALU")}
 """Some instructions run on one half of a pipe only: integer multiplications on that of FMA."""
 _PLURAL_UNITS = ("issue", "tensor")
 

@@ -125,10 +125,8 @@ def known_constants(view: LaunchView) -> Mapping[str, Number]:
     """Of the source, by name; not those that a build may set to another value."""
     from keet.source_code.constants import source_constants
 
-    constants = source_constants(view.launch)
-    return {"warpSize": WARP} | {
-        n: constant.value for n, constant in constants.items() if not constant.assumed
-    }
+    constants = source_constants(view.launch).items()
+    return {"warpSize": WARP} | {name: x.value for name, x in constants if not x.assumed}
 
 
 def call_of(view: LaunchView, place: Place) -> Place | None:

@@ -149,9 +149,8 @@ def occupancy_model(launch: Launch) -> OccupancyModel | Absent:
         lacks = "the report does not say what a block takes, or what an SM has"
         return Absent(lacks, "profile with `--section LaunchStats`")
     warps, all_registers, largest = (int(amount or 0) for amount in per_sm)
-    driver, *of_launch = (
-        int(number(f"shared_memory_{part}") or 0) for part in ("driver", "static", "dynamic")
-    )
+    parts = (f"shared_memory_{part}" for part in ("driver", "static", "dynamic"))
+    driver, *of_launch = (int(number(part) or 0) for part in parts)
     block = Configuration(int(threads), int(registers), driver + sum(of_launch))
     barriers = int(number("block_limit_barriers") or 0) or None
     unit = shared_unit(launch.device.compute_capability)

@@ -273,9 +273,8 @@ def _are_timed(passes: Sequence[Traffic], shapes: Sequence[Traffic]) -> bool:
     names = [traffic.launch.nvtx[-1].name for traffic in passes if traffic.launch.nvtx]
     plain = {re.sub(r"\d+\s*$", "", name) for name in names}
     numbered = len(set(names)) == len(passes) and len(plain) == 1
-    return numbered or any(
-        _spread([first.dram_read or 0.0, shape.dram_read or 0.0]) <= SAME_BYTES for shape in shapes
-    )
+    reads = ([first.dram_read or 0.0, shape.dram_read or 0.0] for shape in shapes)
+    return numbered or any(_spread(pair) <= SAME_BYTES for pair in reads)
 
 
 def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchDocument]:
