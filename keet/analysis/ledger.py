@@ -55,11 +55,13 @@ class Ledger:
         quantity: Quantity | Number,
         label: str,
         *sources: Evidence,
+        unit: str = "",
         line: str | None = None,
     ) -> Evidence:
-        """Enter a number that keet computed from others, or summed over the code of a line."""
+        """Enter a number that keet computed from others, or summed over the code of a line. `unit`:
+        that of a plain number."""
         if not isinstance(quantity, Quantity):
-            quantity = Quantity(quantity, "")
+            quantity = Quantity(quantity, unit)
         evidence = self._entries.get(name if line is None else (name, line))
         if evidence is None:
             ids = tuple(map(_id_of, sources)) or None
@@ -76,11 +78,14 @@ class Ledger:
     def numbers(
         self, prefix: str, *sources: Evidence, line: str | None = None
     ) -> Callable[..., Evidence]:
-        """Enters numbers whose names begin with `prefix`: `enter(name, value, label, unit="")`."""
+        """Enters numbers whose names begin with `prefix`: `enter(name, value, label, unit="",
+        *more_sources)`."""
 
-        def enter(name: str, value: Number, label: str, unit: str = "") -> Evidence:
-            amount = Quantity(value, unit)
-            return self.derived(f"{prefix}{name}", amount, label, *sources, line=line)
+        def enter(
+            name: str, value: Number, label: str, unit: str = "", *more: Evidence
+        ) -> Evidence:
+            name = f"{prefix}{name}"
+            return self.derived(name, value, label, *sources, *more, unit=unit, line=line)
 
         return enter
 

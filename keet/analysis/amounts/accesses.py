@@ -10,10 +10,9 @@ where the warp touches no more lines of 128 bytes than the data fill: with them,
 data stage is met within 2 % by launches that have no other accesses (H200). Where it touches more
 lines, a wavefront may serve one or two of them, so that the number is not known.
 
-Loads that are issued one after the other although they could be issued together.
-
-Said only where warps wait for these loads in a notable part of the samples. With a unit that is
-busy, loads that are issued together would wait for the unit instead: the text says so.
+Loads that are issued one after the other, although they could be issued together, are told where
+warps wait for them in a notable part of the samples. With a unit that is busy, loads that are
+issued together would wait for the unit instead: the text says so.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from keet.analysis.remedy_conditions.on_chip import MOST_REGISTERS_PER_THREAD
 from keet.analysis.time_model import LEADS
 from keet.documents.amounts import LineAccessDocument, RoundTripDocument, SerialLoadsDocument
 from keet.evidence import Evidence, Sentence
-from keet.formatting import noun_for
+from keet.formatting import enumerated, noun_for, plural_of
 from keet.profile import Location
 from keet.profile.launch import file_name
 
@@ -114,9 +113,11 @@ def memory_accesses(view: LaunchView) -> tuple[MemoryAccess, ...]:
         return ()
     sizes = view.by_address("memory_access_size_type")
 
-    def counted(metric_id: str, address: int) -> float | None:
-        column = view.table.column(metric_id)
+    def at(address: int, column: Mapping[int, int] | None) -> float | None:
         return None if column is None else float(column.get(address, 0))
+
+    def counted(metric_id: str, address: int) -> float | None:
+        return at(address, view.table.column(metric_id))
 
     accesses = []
     for address in sorted(kinds):
@@ -127,8 +128,7 @@ def memory_accesses(view: LaunchView) -> tuple[MemoryAccess, ...]:
         width = ACCESS_BYTES.get(sizes.get(address, 0))
         data = runs * max(1.0, (width or 1) * WARP / PASS_BYTES)
         kind = _OPERATIONS.get(int(operations.get(address, 0)), "atomic")
-        active = view.table.threads
-        threads = None if active is None else float(active.get(address, 0))
+        threads = at(address, view.table.threads)
         access = MemoryAccess(address, memory, kind, width, float(runs), threads, data)
         if memory == "shared":
             wavefronts = counted("src_shared_wavefronts", address)
@@ -212,12 +212,7 @@ def line_accesses(view: LaunchView) -> tuple[LineAccessDocument, ...]:
         rows += [(sum([access.cost for access in same]), same) for same in by_answer.values()]
     rows.sort(key=lambda row: (-row[0], row[1][0].address))
     start = min(view.table.executed or (), default=0)
-    return tuple(
-        _row(
-            view, _Group(group, located.get(group[0].address), uniform.get(group[0].address)), start
-        )
-        for _, group in rows[:MOST_ROWS]
-    )
+    return tuple(_row(view, group, located, uniform, start) for _, group in rows[:MOST_ROWS])
 
 
 def _kind(access: MemoryAccess, located: Mapping[int, Location]) -> object:
@@ -229,52 +224,47 @@ def _kind(access: MemoryAccess, located: Mapping[int, Location]) -> object:
     return place, access.memory, access.operation, access.width, about
 
 
-class _Group(NamedTuple):
-    """Accesses of one row."""
-
-    members: Sequence[MemoryAccess]
-    place: Location | None
-    is_uniform: bool | None
-
-    @property
-    def executed(self) -> float:
-        return sum(access.executed for access in self.members)
-
-    def each_run(self, numbers: Iterable[float | None]) -> float | None:
-        """Per executed instruction; `None` if one of them is not known."""
-        amounts = list(numbers)
-        return None if None in amounts else sum(filter(None, amounts)) / self.executed
-
-
-def _row(view: LaunchView, group: _Group, start: int) -> LineAccessDocument:
-    members, place, is_uniform = group
-    first = members[0]
+def _row(
+    view: LaunchView,
+    members: Sequence[MemoryAccess],
+    located: Mapping[int, Location],
+    uniform: Mapping[int, bool | None],
+    start: int,
+) -> LineAccessDocument:
+    first, runs = members[0], sum(access.executed for access in members)
+    place, is_uniform = located.get(first.address), uniform.get(first.address)
     line = line_text(place) if place else None
     enter = view.ledger.numbers(f"access.{first.address - start:x}.", line=line)
-    executed = enter("executed", group.executed, "executed by warps")
-
-    def made(what: str, label: str, number: float | None, unit: str = "") -> Evidence | None:
-        return None if number is None else enter(what, number, label, unit)
-
+    executed = enter("executed", runs, "executed by warps")
+    columns = {
+        "sectors": [access.sectors for access in members],
+        "sectors_needed": [access.sectors_needed for access in members],
+        "wavefronts": [access.wavefronts(view.capability) for access in members],
+        "wavefronts_needed": [access.shared_wavefronts_needed for access in members],
+    }
     amounts = {
-        "sectors": group.each_run(access.sectors for access in members),
-        "sectors_needed": group.each_run(access.sectors_needed for access in members),
-        "wavefronts": group.each_run(access.wavefronts(view.capability) for access in members),
-        "wavefronts_needed": group.each_run(access.shared_wavefronts_needed for access in members),
+        name: None if None in column else sum(filter(None, column)) / runs
+        for name, column in columns.items()
     }
     numbers = {
-        name: made(name, f"{name.replace('_', ' ')} per warp instruction", amount)
+        name: enter(name, amount, f"{name.replace('_', ' ')} per warp instruction")
         for name, amount in amounts.items()
+        if amount is not None
     }
-    costs = [_cost(cost, numbers[f"{cost}s"], numbers[f"{cost}s_needed"]) for cost in _COSTS]
-    kind = f"{first.memory} {_PLURALS[first.operation]}"
+    kind = f"{first.memory} {plural_of(first.operation)}"
     text = Sentence("{executed:count} warp-wide {kind}", executed=executed, kind=kind)
-    if (width := made("width", "bytes per thread", first.width, "byte")) is not None:
+    if first.width is not None:
+        width = enter("width", first.width, "bytes per thread", "byte")
         text = Sentence("{text} of {width} per thread", text=text, width=width)
     if is_uniform:
         text = Sentence("{text}, the same address in all threads of a warp", text=text)
-    if shown := [cost for cost in costs if cost is not None]:
-        text = Sentence("{text}: {costs} each", text=text, costs=Sentence(", ").join(shown))
+    costs = [
+        _cost(noun, numbers[f"{noun}s"], numbers.get(f"{noun}s_needed"))
+        for noun in ("sector", "wavefront")
+        if f"{noun}s" in numbers
+    ]
+    if costs:
+        text = Sentence("{text}: {costs} each", text=text, costs=Sentence(", ").join(costs))
     return LineAccessDocument(
         text=text,
         evidence=tuple(text.evidence.values()),
@@ -286,12 +276,9 @@ def _row(view: LaunchView, group: _Group, start: int) -> LineAccessDocument:
         operation=first.operation,
         width=first.width,
         is_uniform=is_uniform,
-        executed=group.executed,
+        executed=runs,
         **amounts,
     )
-
-
-_COSTS = ("sector", "wavefront")
 
 
 def place_of(row: LineAccessDocument) -> str:
@@ -299,13 +286,8 @@ def place_of(row: LineAccessDocument) -> str:
     return f"{file_name(row.file)}:{row.line}" if row.file else f"+{row.offset:#x}"
 
 
-_PLURALS = {"load": "loads", "store": "stores", "atomic": "atomics", "copy": "copies"}
-
-
-def _cost(noun: str, number: Evidence | None, needed: Evidence | None) -> Sentence | None:
+def _cost(noun: str, number: Evidence, needed: Evidence | None) -> Sentence:
     """`4.3 sectors (4.0 needed)`."""
-    if number is None:
-        return None
     plural = noun_for(number.value, noun)
     if needed is None or number.value <= (1 + _ROUNDING_ERROR) * needed.value:
         return Sentence("{number:.1f} {noun}", number=number, noun=plural)
@@ -323,18 +305,17 @@ def serial_loads(view: LaunchView) -> SerialLoadsDocument | None:
     from keet.analysis.machine_code.launch_code import loop_line
 
     code, every = view.code, sum(wait.samples for wait in view.code.waits)
-    samples, source = sum(trip.samples for trip in region.trips), view.get("samples_total")
+    samples = sum(trip.samples for trip in region.trips)
     enter = view.ledger.numbers("serial_")
-    share = view.ledger.numbers("serial_", *((source,) if source else ()))
-    label = "round trips to memory, one after the other"
-    trips = enter("round_trips", len(region.trips), label)
-    label = "of these that would remain if loads were issued together"
-    needed = enter("trips_needed", region.needed, label)
-    label = "of the samples wait for loads of these round trips"
-    waits = share("waits", 100 * samples / every, label, "%")
-    label = "of the samples wait for round trips that could be avoided"
-    avoidable = share("avoidable", 100 * region.avoidable_samples / every, label, "%")
-    cited: list[Evidence] = [trips, needed, waits, avoidable]
+    share = view.ledger.numbers("serial_", *filter(None, (view.get("samples_total"),)))
+    waiting, avoided = (100 * part / every for part in (samples, region.avoidable_samples))
+    cited = [
+        enter("round_trips", len(region.trips), "round trips to memory, one after the other"),
+        enter("trips_needed", region.needed, _NEEDED_TRIPS),
+        share("waits", waiting, "of the samples wait for loads of these round trips", "%"),
+        share("avoidable", avoided, _AVOIDABLE_WAITS, "%"),
+    ]
+    trips, needed, waits, avoidable = cited
     where, loop = Sentence("per thread, one after the other"), None
     if region.loop is not None:
         loop = loop_line(code, code.program.flow.loops[region.loop])
@@ -379,6 +360,10 @@ def serial_loads(view: LaunchView) -> SerialLoadsDocument | None:
         trips=tuple(_trip(view, code, trip, every) for trip in region.trips),
         remedy=remedy,
     )
+
+
+_NEEDED_TRIPS = "of these that would remain if loads were issued together"
+_AVOIDABLE_WAITS = "of the samples wait for round trips that could be avoided"
 
 
 def avoidable_loads(view: LaunchView) -> SerialLoads | None:
@@ -471,7 +456,7 @@ def _remedy(code: MachineCode, region: SerialLoads, language: Language) -> str:
     moved = [trip for trip in region.trips if trip.is_avoidable and trip.reason == reason]
     lines = _lines(code, (load for trip in moved for load in trip.loads))
     earlier = _lines(code, (load for trip in region.trips for load in trip.loads))
-    loads = f"the loads at {_listed(lines)}" if lines else "these loads"
+    loads = f"the loads at {enumerated(lines)}" if lines else "these loads"
     if region.loop is not None and set(lines) >= set(earlier):
         loads = f"{loads} for all iterations that are unrolled"
     if reason == "volatile":
@@ -485,21 +470,16 @@ def _remedy(code: MachineCode, region: SerialLoads, language: Language) -> str:
     advice = f"issue {loads} before the first {reason}{at}"
     if language != "CUDA C++":
         return advice
-    declared = _listed(_pointers(code, region) or ("the pointers",))
+    declared = enumerated(_pointers(code, region) or ("the pointers",))
     return f"{advice}, or declare {declared} __restrict__"
 
 
 def _lines(code: MachineCode, positions: Iterable[int]) -> list[str]:
     """Each line once, in the order of the file; of the first file alone."""
     lines = [line for position in positions if (line := _line(code, position)) is not None]
-    numbers = sorted({line.line for line in lines if line.file == lines[0].file})[
-        :_MOST_NAMED_LINES
-    ]
-    return [f"{file_name(lines[0].file)}:{line}" for line in numbers]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    numbers = sorted({line.line for line in lines if line.file == lines[0].file})
+    named = numbers[:_MOST_NAMED_LINES]
+    return [f"{file_name(lines[0].file)}:{line}" for line in named]
 
 
 def _pointers(code: MachineCode, region: SerialLoads) -> tuple[str, ...]:
@@ -510,7 +490,5 @@ def _pointers(code: MachineCode, region: SerialLoads) -> tuple[str, ...]:
     trips = [trip for trip in region.trips if trip.is_avoidable and trip.reason in reasons]
     ends = [trip.after for trip in trips if trip.after is not None]
     loads = [load for trip in trips for load in trip.loads]
-    pointers = dict.fromkeys(
-        pointer_of[position] for position in (*loads, *ends) if position in pointer_of
-    )
+    pointers = dict.fromkeys(pointer_of[at] for at in (*loads, *ends) if at in pointer_of)
     return tuple(code.names[pointer] for pointer in pointers if pointer in code.names)

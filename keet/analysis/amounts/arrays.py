@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -121,21 +121,18 @@ def array_uses(view: LaunchView) -> tuple[ArrayUse, ...]:
 def _is_part(code: MachineCode, whole: Footprint) -> bool:
     """Whether other loads of its source lines go through a pointer that keet does not follow: they
     may be copies of its loads, so that the array has more of them."""
-    lost = [
-        access
-        for access in code.accesses
-        if access.pointer in _UNFOLLOWED_POINTERS and access.threads
-    ]
-    lost_keys = {(code.location(access.position), access.width, access.kind) for access in lost}
-    keys = (
-        (code.location(access.position), access.width, access.kind) for access in whole.accesses
-    )
-    return whole.pointer not in _UNFOLLOWED_POINTERS and any(
-        key[0] and key in lost_keys for key in keys
-    )
+    if whole.pointer in UNFOLLOWED_POINTERS:
+        return False
+
+    def keys(accesses: Iterable[Access]) -> set[tuple[Location | None, int, str]]:
+        return {(code.location(access.position), access.width, access.kind) for access in accesses}
+
+    every = (access for access in code.accesses if access.threads)
+    lost = keys(access for access in every if access.pointer in UNFOLLOWED_POINTERS)
+    return any(line for line, _, _ in lost & keys(whole.accesses))
 
 
-_UNFOLLOWED_POINTERS = ("loaded", "several")
+UNFOLLOWED_POINTERS = ("loaded", "several")
 """Pointers that keet does not follow: see `Access`."""
 
 
@@ -230,11 +227,8 @@ def _distinct(footprint: Footprint) -> tuple[float | None, Basis | None]:
     if footprint.is_exact:
         return footprint.at_most, "exact"
     is_near = footprint.at_most <= _LOOSE_BOUND_FACTOR * footprint.at_least
-    if (
-        footprint.is_sure
-        and is_near
-        and AGAIN * footprint.at_most < (footprint.requested or math.inf)
-    ):
+    is_again = AGAIN * footprint.at_most < (footprint.requested or math.inf)
+    if footprint.is_sure and is_near and is_again:
         return footprint.at_most, "bound"
     return None, None
 
@@ -272,11 +266,8 @@ def _dram_bytes(
         return {largest: (measured, "measured")}
     once = {p: size for p, use in readers.items() if (size := _sectors(use, measured)) is not None}
     attributed = sum(once.values())
-    if (
-        len(once) < len(readers)
-        or attributed > (1 + _SAME_BYTES_ERROR) * measured
-        or measured < SMALL
-    ):
+    is_too_much = attributed > (1 + _SAME_BYTES_ERROR) * measured
+    if len(once) < len(readers) or is_too_much or measured < SMALL:
         return {}
     more = {pointer: max(0.0, asked[pointer] - size) for pointer, size in once.items()}
     left = max(0.0, measured - attributed)
@@ -336,7 +327,7 @@ def _document(view: LaunchView, use: ArrayUse, dram: tuple[float, str] | None) -
         one_address_atomics=finite(numbers.one_address),
         why_unknown=_why_unknown(use),
         text=text,
-        evidence=tuple(number for number in numbers if number is not None),
+        evidence=numbers.every(),
     )
 
 
@@ -352,8 +343,7 @@ def _lines(code: MachineCode, accesses: Sequence[Access]) -> Iterator[Location]:
 
     sizes: Counter[Location] = Counter()
     for access in accesses:
-        line = calling_line(code, access.position)
-        if line is not None:
+        if (line := calling_line(code, access.position)) is not None:
             sizes[line] += access.requested_bytes or 0
     yield from (line for line, _ in sizes.most_common())
 
@@ -362,18 +352,17 @@ def _why_unknown(use: ArrayUse) -> str | None:
     if use.distinct is not None:
         return None
     accesses = use.whole.accesses
-    reasons = (
-        ("the pointer itself is loaded from memory", use.pointer == "loaded"),
-        ("which pointer it is depends on the path", use.pointer == "several"),
-        ("its indices depend on data in memory", any(access.is_gather for access in accesses)),
-        ("loops over it differ in length", any(access.is_ragged for access in accesses)),
-        (
-            "its addresses depend on the path that a thread takes",
-            any("path" in access.offset.depends for access in accesses),
-        ),
-    )
-    named = (reason for reason, holds in reasons if holds)
-    return next(named, "its addresses are not followed")
+    if use.pointer == "loaded":
+        return "the pointer itself is loaded from memory"
+    if use.pointer == "several":
+        return "which pointer it is depends on the path"
+    if any(access.is_gather for access in accesses):
+        return "its indices depend on data in memory"
+    if any(access.is_ragged for access in accesses):
+        return "loops over it differ in length"
+    by_path = any("path" in access.offset.depends for access in accesses)
+    path = "its addresses depend on the path that a thread takes"
+    return path if by_path else "its addresses are not followed"
 
 
 class _Numbers:
@@ -389,9 +378,8 @@ class _Numbers:
         self.l2 = self.dram = self.one_address = None
         if (count := _one_address_atomics(view, use)) is not None:
             label = f"atomics on one address of {name}"
-            quantity = Quantity(count, "")
             entry = f"array_one_address.{name}"
-            self.one_address = view.ledger.derived(entry, quantity, label, *sources)
+            self.one_address = view.ledger.derived(entry, count, label, *sources)
         if use.read_l2_bytes is not None:
             l2 = view.get("l2_l1_read_sectors")
             self.l2 = self._bytes("l2", use.read_l2_bytes, "read from L2", *filter(None, (l2,)))
@@ -415,15 +403,16 @@ class _Numbers:
         name, label = f"array_{what}.{self.name}", f"{label} of {self.name}"
         return self.view.ledger.ratio(name, label, over, self.distinct)
 
-    def __iter__(self) -> Iterator[Evidence | None]:
-        yield from (self.distinct, self.requested, self.times, self.l2, self.from_l2)
-        yield from (self.dram, self.from_dram, self.one_address)
+    def every(self) -> tuple[Evidence, ...]:
+        """Those that are known."""
+        read = (self.distinct, self.requested, self.times, self.l2, self.from_l2)
+        return tuple(filter(None, (*read, self.dram, self.from_dram, self.one_address)))
 
 
 def _one_address_atomics(view: LaunchView, use: ArrayUse) -> float | None:
     """Atomics of all threads on the address that has most of them, if it depends neither on the
     thread nor on the block."""
-    if not use.has_atomics or view.code is None or use.pointer in _UNFOLLOWED_POINTERS:
+    if not use.has_atomics or view.code is None or use.pointer in UNFOLLOWED_POINTERS:
         return None
     fixed = {atomic.position for atomic in view.code.atomics if atomic.spread == "one address"}
     sums: Counter[object] = Counter()
@@ -476,11 +465,10 @@ def _several(code: MachineCode, use: ArrayUse, times: float) -> AgainDocument:
 
 
 def _text(numbers: _Numbers, use: ArrayUse, again: Sequence[AgainDocument]) -> Sentence:
-    text = _use_text(numbers, use, again)
-    if numbers.one_address is None:
+    text, count = _use_text(numbers, use, again), numbers.one_address
+    if count is None:
         return text
-    words = "{text}; {count:count} atomics go to one address"
-    return Sentence(words, text=text, count=numbers.one_address)
+    return Sentence("{text}; {count:count} atomics go to one address", text=text, count=count)
 
 
 def _use_text(numbers: _Numbers, use: ArrayUse, again: Sequence[AgainDocument]) -> Sentence:
@@ -499,11 +487,8 @@ def _use_text(numbers: _Numbers, use: ArrayUse, again: Sequence[AgainDocument]) 
         return Sentence(", ").join((once, *_from_levels(numbers, math.inf)))
     distinct = numbers.distinct.value
     parts = (use.read_bytes, use.requested - use.read_bytes)
-    if (
-        use.basis == "exact"
-        and not use.has_atomics
-        and all(distinct / _ABOUT_ONCE <= part <= distinct * _ABOUT_ONCE for part in parts)
-    ):
+    are_once = all(distinct / _ABOUT_ONCE <= part <= distinct * _ABOUT_ONCE for part in parts)
+    if use.basis == "exact" and not use.has_atomics and are_once:
         return Sentence("{size}, every byte is read once and written once", size=size)
     how = _how_often(numbers, verb, is_bound=use.basis == "bound")
     text = Sentence("{size}, {how}", size=size, how=how)
@@ -526,12 +511,8 @@ def _how_often(numbers: _Numbers, verb: str, *, is_bound: bool) -> Sentence:
     least = "at least " if is_bound else ""
     from_dram = numbers.from_dram
     if from_dram is not None and from_dram.value >= max(AGAIN, MOST * numbers.times.value):
-        return Sentence(
-            "{verb} {hedge}{times:.1f} times from DRAM",
-            verb=verb,
-            hedge=least or hedge,
-            times=from_dram,
-        )
+        words = "{verb} {hedge}{times:.1f} times from DRAM"
+        return Sentence(words, verb=verb, hedge=least or hedge, times=from_dram)
     said = Sentence("{verb} {least}{times:.1f} times", verb=verb, least=least, times=numbers.times)
     levels = _from_levels(numbers, MOST * numbers.times.value, least)
     return Sentence(", ").join((said, *levels))
@@ -551,13 +532,13 @@ def _reasons(numbers: _Numbers, again: Sequence[AgainDocument]) -> Iterator[Sent
         if document.times is None:
             continue
         label = f"times that {numbers.name} is accessed, for {document.name}"
-        name, amount = f"array_again.{numbers.name}.{document.name}", Quantity(document.times, "")
+        name, amount = f"array_again.{numbers.name}.{document.name}", document.times
         times = numbers.view.ledger.derived(name, amount, label, numbers.requested)
         words = "{times:.1f} times by {name}"
-        if document.by == "loop":
+        if document.by == "loop" and document.times == round(document.times):
+            words = "in each of the {times:,.0f} iterations of {name}"
+        elif document.by == "loop":
             words = "in each of the {times:.1f} iterations of {name}"
-            if document.times == round(document.times):
-                words = "in each of the {times:,.0f} iterations of {name}"
         elif document.name.startswith(("blockIdx", "threadIdx")):
             words = "{times:,.0f} times along {name}"
         yield Sentence(words, times=times, name=document.name)

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from keet.analysis.amounts.arrays import UNFOLLOWED_POINTERS
+from keet.analysis.code_names import line_text
 from keet.analysis.hotspots.source_lines import LEAST_SAMPLES
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.library import is_of_toolkit
@@ -52,7 +54,6 @@ _PRINTED_AS_ALL = 99.95
 _NEAR_LINES = 20
 """Lines around a condition that are taken to belong to its function."""
 _INDEX_NAMES = ("tid", "ctaid", "loop")
-_UNFOLLOWED_POINTERS = ("loaded", "several")
 
 
 @cached_per_view
@@ -67,9 +68,7 @@ def conditions(view: LaunchView) -> tuple[ConditionDocument, ...]:
     @cache
     def place_of(position: int) -> Location | None:
         """Where the condition of the source stands that a branch or predicate may be for."""
-        lines = (
-            code.location(position_behind) for position_behind in (position, *_made(code, position))
-        )
+        lines = (code.location(at) for at in (position, *_made(code, position)))
         return next((line for line in lines if line and _is_condition(view, line)), None)
 
     by_line: dict[Location, list[Guarded]] = defaultdict(list)
@@ -79,9 +78,8 @@ def conditions(view: LaunchView) -> tuple[ConditionDocument, ...]:
     for place, regions in by_line.items():
         # Before the lines of the code are looked at, which takes longer.
         few = [region for region in regions if region.entering < PASSED * region.threads]
-        matters = (
-            any(region.effects for region in few) or sum(map(_at_stake, few)) >= AT_STAKE * total
-        )
+        has_effects = any(region.effects for region in few)
+        matters = has_effects or sum(map(_at_stake, few)) >= AT_STAKE * total
         if matters and len(regions) <= _MOST_BRANCHES:
             rows.append(_row_of(code, regions, 2 * len(_CONDITION.findall(_text(view, place)))))
     ranked = sorted(filter(None, rows), key=lambda row: -row.at_stake)
@@ -139,11 +137,8 @@ class _Copy(NamedTuple):
     def beside(self, entered: Guarded) -> list[Guarded]:
         """Guarded code apart from what is entered."""
         blocks = {*entered.blocks}
-        return [
-            region
-            for region in self.members
-            if region is not entered and blocks.isdisjoint(region.blocks)
-        ]
+        others = (region for region in self.members if region is not entered)
+        return [region for region in others if blocks.isdisjoint(region.blocks)]
 
 
 class _Side(NamedTuple):
@@ -179,14 +174,23 @@ class _Row(NamedTuple):
     def has_effects(self) -> bool:
         return any(region.effects for region in self.entered)
 
+    @property
+    def entering(self) -> int:
+        """Threads that enter."""
+        return sum(region.entering for region in self.entered)
+
+    @property
+    def guarded(self) -> float:
+        """Executed instructions behind the condition."""
+        return sum(region.instructions for region in self.entered)
+
 
 def _row_of(code: MachineCode, regions: Sequence[Guarded], most: int) -> _Row | None:
     """`most`: branches and sides that one copy can have; a template that calls itself has more."""
     regions = [region for region in regions if not _is_of_block(code, region)]
     copies = _copies(code, [region for region in regions if not _is_around(code, region, regions)])
-    if any(
-        sum(region.entering < region.threads for region in copy.members) > most for copy in copies
-    ):
+    branches = (sum(each.entering < each.threads for each in copy.members) for copy in copies)
+    if max(branches, default=0) > most:
         return None
     first = [copy.first for copy in copies]
     rows = [
@@ -212,13 +216,11 @@ def _row_of(code: MachineCode, regions: Sequence[Guarded], most: int) -> _Row | 
 
 
 def _is_told(row: _Row, total: float) -> bool:
-    entering = sum(region.entering for region in row.entered)
-    guarded = sum(region.instructions for region in row.entered)
-    is_rare = entering < _RARE * row.threads and guarded < _LITTLE * total
-    if is_rare or entering >= PASSED * row.threads:
+    is_rare = row.entering < _RARE * row.threads and row.guarded < _LITTLE * total
+    if is_rare or row.entering >= PASSED * row.threads:
         return False
     if row.is_by_index:
-        is_margin = row.is_either or entering > NOT_A_MARGIN * row.threads
+        is_margin = row.is_either or row.entering > NOT_A_MARGIN * row.threads
         return row.at_stake >= AT_STAKE_BY_INDEX * total and not is_margin
     return row.has_effects or row.at_stake >= AT_STAKE * total
 
@@ -231,9 +233,8 @@ def _is_around(code: MachineCode, region: Guarded, regions: Sequence[Guarded]) -
         return False
     before = range(max(1, region.place.line - _NEAR_LINES), region.place.line)
     inner = {*region.blocks}.intersection(other.block for other in regions)
-    if all(
-        code.location(made) != region.place for at in region.decided for made in _made(code, at)
-    ):
+    compared = (code.location(made) for at in region.decided for made in _made(code, at))
+    if region.place not in compared:
         inner.update(region.blocks)
     blocks = [code.program.flow.blocks[at] for at in inner]
     lines = (code.location(at) for block in blocks for at in range(block.start, block.end))
@@ -245,9 +246,10 @@ def _copies(code: MachineCode, regions: Sequence[Guarded]) -> list[_Copy]:
     copies: list[_Copy] = []
     for region in regions:
         values = {value for at in region.decided for value in _predicates(code, at)}
-        same = (copy for copy in copies if region.block in copy.blocks or values & copy.values)
-        copy = next(same, None)
-        if copy is None:
+        for copy in copies:
+            if region.block in copy.blocks or values & copy.values:
+                break
+        else:
             copies.append(copy := _Copy([], set(), set()))
         copy.members.append(region)
         copy.values.update(values)
@@ -324,12 +326,10 @@ def _deciding(entered: _Entered) -> Iterator[int]:
 
 def _depends(code: MachineCode, positions: Iterable[int]) -> frozenset[str]:
     """The names that conditions depend on: see `Polynomial`."""
-    names: set[str] = set()
-    for position in positions:
-        for value in _predicates(code, position):
-            dependences = code.evaluation.predicate_dependences(value)
-            names |= code.evaluation.resolved_names(dependences)
-    return frozenset(names - {"path"})
+    evaluation = code.evaluation
+    values = (value for position in positions for value in _predicates(code, position))
+    names = map(evaluation.resolved_names, map(evaluation.predicate_dependences, values))
+    return frozenset().union(*names) - {"path"}
 
 
 def _is_of_block(code: MachineCode, region: Guarded) -> bool:
@@ -345,13 +345,8 @@ _PREDICATE = re.compile(r"U?P\d")
 
 
 def _predicates(code: MachineCode, position: int) -> list[int]:
-    values = code.program.values
-    is_predicate = _PREDICATE.fullmatch
-    return [
-        value
-        for value in values.read[position].values()
-        if is_predicate(values.all[value].register)
-    ]
+    every, read = code.program.values.all, code.program.values.read[position].values()
+    return [value for value in read if _PREDICATE.fullmatch(every[value].register)]
 
 
 def _is_by_index(code: MachineCode, entered: _Entered) -> bool:
@@ -362,9 +357,8 @@ def _is_by_index(code: MachineCode, entered: _Entered) -> bool:
     made = (maker for position in _deciding(entered) for maker in _made(code, position))
     read = (value for maker in made for value in program.values.read[maker].values())
     plain = (value for value in read if "P" not in program.values.all[value].register)
-    return not any(
-        symbol.kind in _COMPUTED_KINDS for value in plain for symbol in polynomial(value).symbols
-    )
+    kinds = {symbol.kind for value in plain for symbol in polynomial(value).symbols}
+    return kinds.isdisjoint(_COMPUTED_KINDS)
 
 
 _COMPUTED_KINDS = ("opaque", "join", "either", "shuffled", "bits", "table")
@@ -400,14 +394,12 @@ class _Numbers:
     """The evidence of one condition."""
 
     def __init__(self, view: LaunchView, code: MachineCode, row: _Row) -> None:
-        enter = view.ledger.numbers("condition_", line=Place(*row.place, 1.0, "").where)
-        entering = sum(region.entering for region in row.entered)
+        enter = view.ledger.numbers("condition_", line=line_text(row.place))
         self.threads = enter("threads", row.threads, "threads that get there")
-        self.entering = enter("entering", entering, "threads that enter")
-        self.share = enter("share", 100 * entering / row.threads, "share that enters", "%")
+        self.entering = enter("entering", row.entering, "threads that enter")
+        self.share = enter("share", 100 * row.entering / row.threads, "share that enters", "%")
         self.rest = enter("rest", 100 - self.share.value, "share that does not enter", "%")
-        guarded = sum(region.instructions for region in row.entered)
-        part = 100 * guarded / sum(code.program.counts)
+        part = 100 * row.guarded / sum(code.program.counts)
         self.instructions = enter("instructions", part, "share of the instructions", "%")
         self.warps = enter("warps", row.warps, "warps that get there")
         self.warps_share = self.lanes = self.warps_entering = self.samples = None
@@ -417,7 +409,7 @@ class _Numbers:
             self.warps_entering = enter("warps_entering", number, "warps that enter")
             share = min(100.0, 100 * number / row.warps)
             self.warps_share = enter("warps_share", share, "share of warps that enter", "%")
-            self.lanes = enter("lanes", entering / number, "threads per warp that enters")
+            self.lanes = enter("lanes", row.entering / number, "threads per warp that enters")
         samples = view.table.samples or {}
         taken = sum(samples.values())
         if taken >= LEAST_SAMPLES:
@@ -471,20 +463,13 @@ def _document(view: LaunchView, code: MachineCode, row: _Row) -> ConditionDocume
 
 
 def _how_many(numbers: _Numbers, row: _Row, *, is_repeated: bool) -> Sentence:
-    file, line = row.place.file, row.to_line
-    to = f"go on to {Place(file, line, 1.0, '').where}"
-    do = "run what it guards" if line == row.place.line else to
+    to = f"go on to {line_text(row.place._replace(line=row.to_line))}"
+    do = "run what it guards" if row.to_line == row.place.line else to
     who = "times that threads get here, they" if is_repeated else "threads that get here"
     index = " by their index" if row.is_by_index else ""
-    text = Sentence(
-        "{share:.1f} of the {who} {do}{index}: {entering:count} of {threads:count}",
-        share=numbers.share,
-        who=who,
-        do=do,
-        index=index,
-        entering=numbers.entering,
-        threads=numbers.threads,
-    )
+    of = Sentence("{n:count} of {threads:count}", n=numbers.entering, threads=numbers.threads)
+    words = "{share:.1f} of the {who} {do}{index}: {of}"
+    text = Sentence(words, share=numbers.share, who=who, do=do, index=index, of=of)
     if numbers.warps_share is None or numbers.lanes is None:
         return text
     form = "{warps:.1f} of the warps enter, with {lanes:.1f} threads on average"
@@ -517,8 +502,8 @@ def _arrays(code: MachineCode, positions: Sequence[int]) -> tuple[str, ...]:
         pointer = pointers.get(position, "loaded")
         if code.program.code[position].opcode in SHARED - SHARED_LOADS:
             names["shared memory"] = None
+        elif pointer in UNFOLLOWED_POINTERS:
+            names["global memory"] = None
         else:
-            names[
-                "global memory" if pointer in _UNFOLLOWED_POINTERS else code.pointer_name(pointer)
-            ] = None
+            names[code.pointer_name(pointer)] = None
     return tuple(names)

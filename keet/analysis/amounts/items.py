@@ -42,13 +42,13 @@ def item_of(view: LaunchView) -> ItemDocument | None:
     or threads combine their work in each result; else the threads."""
     if view.counted_per is not None:
         name, count = view.counted_per
-        number = view.ledger.derived("items", Quantity(count, ""), f"{name}, as the user says")
+        number = view.ledger.derived("items", count, f"{name}, as the user says")
         text = Sentence("{count} of {name}, as you said", count=number, name=name)
         return ItemDocument(name=name, count=count, basis="user", text=text, evidence=(number,))
     grid, block = view.launch.grid or (1,), view.launch.block or (1,)
     written = [use for use in array_uses(view) if use.writes is not None]
     plain = [use for use in written if not use.has_atomics]
-    stored = [(use.pointer, use.writes, use.stored) for use in plain or written]
+    stored = [(use.pointer, use.writes, use.stored) for use in plain or written if use.writes]
     item = _elements(view, stored, "stores", "stored" if plain else "updated")
     least = math.prod(grid) if plain else math.prod((*grid, *block))
     if item is not None and item.count >= max(least, 2):
@@ -57,13 +57,13 @@ def item_of(view: LaunchView) -> ItemDocument | None:
         read = [
             (use.pointer, use.reads, use.distinct if use.basis == "exact" else None)
             for use in array_uses(view)
-            if use.reads is not None and use.writes is None
+            if use.reads and not use.writes
         ]
         item = _elements(view, read, "loads", "read")
     return item or _threads(view)
 
 
-_Side = tuple[str, "Footprint | None", float | None]
+_Side = tuple[str, "Footprint", float | None]
 """An array's pointer, its loads or its stores, and their distinct bytes if these are exact."""
 
 
@@ -75,12 +75,9 @@ def _elements(
     if code is None:
         return None
     sizes = code.element_sizes
-    elements: dict[str, float] = {}
-    widths: dict[str, int] = {}
+    elements, widths = dict[str, float](), dict[str, int]()
     others = 0.0
     for pointer, side, distinct in sides:
-        if side is None:
-            continue
         widths[pointer] = min(access.width for access in side.accesses)
         size = sizes.get(pointer, widths[pointer])
         if distinct is None:
@@ -103,9 +100,7 @@ def _elements(
     if size >= _WIDE_STORE:
         width = Quantity(size, "byte")
         wide = Sentence(" ({each} each)", each=view.ledger.derived("item_bytes", width, "of one"))
-    number = view.ledger.derived(
-        "items", Quantity(count, ""), f"{noun}s of {array} that are {how}", *ran
-    )
+    number = view.ledger.derived("items", count, f"{noun}s of {array} that are {how}", *ran)
     text = Sentence(
         "{count} of {array}{wide} {are} {how}",
         count=counted(number, noun),
@@ -128,7 +123,7 @@ def _threads(view: LaunchView) -> ItemDocument | None:
     if not grid or not block:
         return None
     count = math.prod((*grid, *block))
-    number = view.ledger.derived("items", Quantity(count, ""), "threads of the launch")
+    number = view.ledger.derived("items", count, "threads of the launch")
     text = Sentence("{count} threads", count=number)
     return ItemDocument(name="thread", count=count, basis="threads", text=text, evidence=(number,))
 
@@ -177,10 +172,9 @@ def per_item(view: LaunchView, item: ItemDocument) -> tuple[PerItemDocument, ...
 def _text(work: _Work, item: ItemDocument, numbers: Mapping[str, Evidence]) -> Sentence:
     """Purposes add up to the instructions; the kinds named after them are some of these."""
     number = numbers[work.id]
-    if work.unit:
-        return Sentence("{number} per {item}", number=number, item=item.name)
-    if work.id != "instructions":
-        return Sentence("{number:.1f} per {item}", number=number, item=item.name)
+    if work.unit or work.id != "instructions":
+        words = "{number} per {item}" if work.unit else "{number:.1f} per {item}"
+        return Sentence(words, number=number, item=item.name)
     said = Sentence("{number:.1f} instructions per {item}", number=number, item=item.name)
     purposes = [purpose for purpose in numbers if purpose.startswith(_PURPOSE)]
     purposes.sort(key=lambda purpose: (purpose != _NEEDED_PURPOSE, -numbers[purpose].value))

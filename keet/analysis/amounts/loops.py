@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import TYPE_CHECKING, Literal
 
+from keet.analysis.code_names import line_text
 from keet.analysis.hotspots.source_calls import known_constants
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.machine_code.instructions.opcodes import GLOBAL_READS
@@ -50,11 +51,8 @@ def loops(view: LaunchView) -> tuple[LoopAmounts, ...]:
     executed, code = view.get("inst_executed"), view.code
     if code is None or executed is None or not code.program.executed:
         return ()
-    rows = [
-        _row(view, code, loop, executed)
-        for loop in _loops_of(view)
-        if loop.iterations >= TOLD_ITERATIONS
-    ]
+    told = (loop for loop in _loops_of(view) if loop.iterations >= TOLD_ITERATIONS)
+    rows = [_row(view, code, loop, executed) for loop in told]
     if len(rows) > _FEW_LOOPS:
         rows = [row for row in rows if row.share_pct >= 100 * TOLD_SHARE or row.invariant]
     return tuple(sorted(rows, key=lambda row: (-row.share_pct, row.depth, row.line or 0)))
@@ -64,7 +62,7 @@ def named_loop(view: LaunchView, index: int) -> str:
     """`The loop at file.cu:12`, by the number of the machine's loop."""
     for source_loop in _loops_of(view):
         if source_loop.place is not None and any(loop.index == index for loop in source_loop.loops):
-            return f"The loop at {Place(*source_loop.place, 1.0, '').where}"
+            return f"The loop at {line_text(source_loop.place)}"
     return "A loop"
 
 
@@ -165,19 +163,16 @@ def _row(view: LaunchView, code: MachineCode, loop: SourceLoop, executed: Eviden
     inside, called = frozenset(positions), 0.0
     # Routines, such as a division, as far as the loop calls them.
     for position, calls in code.program.call_sites.items():
-        every = sum(counts[call] for call in calls)
-        if every and position not in inside:
-            part = sum(counts[call] for call in calls if call in inside) / every
+        called_at_all = sum(counts[call] for call in calls)
+        if called_at_all and position not in inside:
+            part = sum(counts[call] for call in calls if call in inside) / called_at_all
             called += part * counts[position]
     instructions = sum(counts[position] for position in positions) + called
-    loads = sum(
-        counts[position] for position in positions if code.program.code[position].opcode in _LOADS
-    )
-    barriers = sum(
-        counts[position] for position in positions if code.program.code[position].is_barrier
-    )
+    every = [(code.program.code[position], counts[position]) for position in positions]
+    loads = sum(count for instruction, count in every if instruction.opcode in _LOADS)
+    barriers = sum(count for instruction, count in every if instruction.is_barrier)
     chain = next((chains.recurrence for chains in code.chains if chains.loop == main.index), None)
-    where = Place(*place, 1.0, "").where if place else None
+    where = line_text(place) if place else None
     enter = view.ledger.numbers(f"loop{main.index}_", executed, line=where)
     invariant = (*_repeated(view, code, loop), *_computed(code, loop))
     per_run = (instructions / loop.runs, loads / loop.runs, barriers / loop.runs)
@@ -286,9 +281,10 @@ def _with_copies(code: MachineCode, array: RepeatedArray) -> RepeatedArray:
         if access.position in taken or not is_copy or not is_inside:
             continue
         if code.location(access.position) in lines:
-            is_same = form_of(access.offset) in forms
-            again += (access.requested_bytes or 0) if is_same else 0
-            other += 0 if is_same or not access.is_gather else access.requested_bytes or 0
+            if form_of(access.offset) in forms:
+                again += access.requested_bytes or 0
+            elif access.is_gather:
+                other += access.requested_bytes or 0
     more = 1 + other / array.requested_bytes
     return array._replace(
         times=array.times * (1 + again / array.requested_bytes),
@@ -302,11 +298,13 @@ def _with_copies(code: MachineCode, array: RepeatedArray) -> RepeatedArray:
 def _together(
     before: RepeatedArray | None, array: RepeatedArray, loop: int, times: float
 ) -> RepeatedArray:
+    """What several machine loops of one loop of the source load again: the loop for the rest of the
+    iterations loads nothing that the loop before it did not load, so that all of it is repeated."""
     if before is None:
         return array._replace(loop=loop, times=times)
 
-    def largest(first: float | None, second: float | None) -> float | None:
-        return None if first is None or second is None else max(first, second)
+    def largest(*sizes: float | None) -> float | None:
+        return None if None in sizes else max(filter(None, sizes), default=0.0)
 
     return before._replace(
         positions=before.positions + array.positions,
@@ -365,16 +363,13 @@ def _computed(code: MachineCode, loop: SourceLoop) -> Iterator[InvariantDocument
 
     indices = {machine_loop.index for machine_loop in loop.loops}
     for invariant in code.invariants:
-        positions = [
-            position for position in invariant.positions if code.purposes[position] is Purpose.VALUE
-        ]
-        trips = code.program.flow.loops[invariant.loop].trips or 1.0
+        at, purposes = invariant.loop, code.purposes
+        positions = [each for each in invariant.positions if purposes[each] is Purpose.VALUE]
+        trips = code.program.flow.loops[at].trips or 1.0
         least = TOLD_SHARE / (1 - 1 / trips) if trips > 1 else math.inf
-        if invariant.loop not in indices or code.share(positions) < least:
+        if at not in indices or code.share(positions) < least:
             continue
-        positions = unchanged(
-            code.program, code.accesses, code.evaluation, invariant.loop, positions
-        )
+        positions = unchanged(code.program, code.accesses, code.evaluation, at, positions)
         if code.share(positions) < least:
             continue
         lines = (code.location(position) for position in positions)

@@ -29,7 +29,6 @@ from keet.documents.amounts import PhaseDocument, PhasesDocument
 from keet.evidence import Sentence
 from keet.profile import Location
 from keet.profile.launch import file_name
-from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.machine_code.flow.control_flow import Loop
@@ -62,36 +61,30 @@ def phases(view: LaunchView) -> PhasesDocument | None:
         return None
     numbers = {
         phase: view.ledger.derived(
-            f"phase_{phase}", Quantity(share, "%"), f"of the samples are in the {phase} phase"
+            f"phase_{phase}", share, f"of the samples are in the {phase} phase", unit="%"
         )
         for phase, share in shares.items()
     }
     rows = tuple(_row(code, split, phase, share) for phase, share in shares.items())
+    words = "{word} {part:.0f}{at}"
     named = Sentence(", ").join(
-        Sentence(
-            "{word} {part:.0f}{at}", word=_WORDS[row.phase], part=numbers[row.phase], at=_at(row)
-        )
+        Sentence(words, word=_WORDS[row.phase], part=numbers[row.phase], at=_at(row))
         for row in rows
     )
     resident = resident_blocks(view)
     blocks = resident.resident if resident is not None else None
-
     again = ""
     if split.around is not None:
         from keet.analysis.machine_code.launch_code import loop_line
 
         line = loop_line(code, code.program.flow.loops[split.around])
-        again = ", in a loop"
-        if line is not None:
-            again = f", in turn in the loop at {line_text(line)}"
-
+        again = f", in turn in the loop at {line_text(line)}" if line else ", in a loop"
     text = Sentence("{named} of the samples{again}", named=named, again=again)
     if blocks is not None:
         words = "{n:.0f} block per SM, whose phases overlap with those of no other block"
         if blocks.value != 1:
             words = "phases of up to {n:.0f} blocks per SM can overlap"
-        overlap = Sentence(words, n=blocks)
-        text = Sentence("; ").join((text, overlap))
+        text = Sentence("; ").join((text, Sentence(words, n=blocks)))
     return PhasesDocument(
         text=text,
         evidence=(*numbers.values(), *((blocks,) if blocks is not None else ())),
@@ -170,9 +163,10 @@ def _split(code: MachineCode) -> _Split | None:
         return None
     end = barriers[0] if barriers else end
     for first in (*(n + 1 for n in barriers[:0:-1]), start):  # the last barrier ends the arithmetic
-        phases: dict[int, Phase] = {}
-        for place, position in enumerate(order):
-            phases[position] = "load" if place <= end else "compute" if place < first else "store"
+        phases: dict[int, Phase] = {
+            position: "load" if place <= end else "compute" if place < first else "store"
+            for place, position in enumerate(order)
+        }
         if _is_clear(code, phases):
             return _Split(phases, around.index if around else None)
     return None
@@ -210,16 +204,13 @@ def _repeated(code: MachineCode) -> Loop | None:
             continue
         spans = [flow.blocks[block] for block in loop.blocks]
         positions = [position for span in spans for position in range(span.start, span.end)]
-        opcodes = {
-            program.code[position].opcode for position in positions if program.counts[position]
-        }
+        ran = [position for position in positions if program.counts[position]]
+        opcodes = {program.code[position].opcode for position in ran}
         meets = any(
-            program.code[position].is_barrier
-            and flow.loop_of[flow.block_of[position]] == loop.index
-            for position in positions
-            if program.counts[position]
+            program.code[at].is_barrier and flow.loop_of[flow.block_of[at]] == loop.index
+            for at in ran
         )
-        share = sum(program.counts[position] for position in positions) / whole
+        share = sum(program.counts[position] for position in ran) / whole
         if meets and opcodes & _LOADS and share >= MAJORITY:
             return loop
     return None

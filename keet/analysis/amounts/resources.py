@@ -1,10 +1,9 @@
 """What a block takes of an SM (registers, memory), how many fit, and what limits them: as facts, in
 words, and as a row of amounts.
 
-Times that a launch can't fall below, each with its assumption.
-
-A unit that was busy for 60 % of the elapsed cycles needs 60 % of the launch's time for its work at
-its peak, and proportionally less for less work.
+Also times that a launch can't fall below, each with its assumption: a unit that was busy for 60 %
+of the elapsed cycles needs 60 % of the launch's time for its work at its peak, and proportionally
+less for less work.
 """
 
 from __future__ import annotations
@@ -85,6 +84,7 @@ def block_resources(view: LaunchView) -> BlockResources | None:
     theoretical = view.get("theoretical_warps_per_sm") if by_grid is None else None
     if warps and theoretical and abs(float(warps.value) - float(theoretical.value)) >= 1:
         warps, limits = theoretical, ()  # clusters and barriers limit blocks too
+    grid, sms = view.get("grid_size"), view.get("device_sm_count")
     return BlockResources(
         registers=view.get("registers_per_thread"),
         spills=_spills(view),
@@ -96,13 +96,8 @@ def block_resources(view: LaunchView) -> BlockResources | None:
         achieved=view.get("achieved_warps_per_sm"),
         limits=limits,
         waves=view.get("waves_per_sm"),
-        few=_few(view),
+        few=(grid, sms) if grid and sms and grid.value < sms.value else None,
     )
-
-
-def _few(view: LaunchView) -> tuple[Evidence, Evidence] | None:
-    grid, sms = view.get("grid_size"), view.get("device_sm_count")
-    return (grid, sms) if grid and sms and grid.value < sms.value else None
 
 
 def _shared_memory(view: LaunchView) -> Evidence | None:
@@ -116,7 +111,7 @@ def _warps(view: LaunchView, blocks: Evidence | None) -> Evidence | None:
     if blocks is None or block is None or warps_per_block is None:
         return None
     label = "warps that an SM holds at a time, by its blocks"
-    warps = Quantity(warps_per_block * float(blocks.value), "")
+    warps = warps_per_block * float(blocks.value)
     return view.ledger.derived("warps_per_sm_by_blocks", warps, label, blocks, block)
 
 
@@ -243,7 +238,7 @@ def _local_bytes(view: LaunchView) -> Evidence | None:
     first = next(of_stack, None)
     size = -sum(signed(number.value) for number in first.sources) if first is not None else 0
     label = "local memory of a thread"
-    return view.ledger.derived("local_bytes_per_thread", Quantity(max(0, size), "byte"), label)
+    return view.ledger.derived("local_bytes_per_thread", max(0, size), label, unit="byte")
 
 
 _STACK_WRITES_AT_START = 2
@@ -258,27 +253,22 @@ def _spilled_bytes(view: LaunchView) -> Evidence | None:
     if counted is None or not counted.value or view.code is None:
         return None
     program, slots, executed = view.code.program, set[int](), 0
-    moved = [at for at in program.ran if any(name == STACK for name in program.code[at].writes)]
+    moved = [at for at in program.ran if STACK in program.code[at].writes]
     for position in program.ran:
-        instruction = program.code[position]
-        if (
-            instruction.opcode not in LOCAL
-            or instruction.memory is None
-            or instruction.memory.name != STACK
-        ):
-            continue
-        executed += program.counts[position]
-        slots.update(range(instruction.memory.value, instruction.memory.value + instruction.width))
+        instruction, memory = program.code[position], program.code[position].memory
+        if instruction.opcode in LOCAL and memory is not None and memory.name == STACK:
+            executed += program.counts[position]
+            slots.update(range(memory.value, memory.value + instruction.width))
     is_same = abs(executed - counted.value) <= SAME_COUNT * counted.value
     if len(moved) > _STACK_WRITES_AT_START or not is_same:
         return None
     label = "local memory of a thread that holds spilled registers"
-    size = Quantity(len(slots), "byte")
-    return view.ledger.derived("spilled_bytes_per_thread", size, label, counted)
+    return view.ledger.derived("spilled_bytes_per_thread", len(slots), label, counted, unit="byte")
 
 
-_NEEDED_PURPOSES = ("value",)
-"""Purposes of instructions that compute with data."""
+def _on_data(code: MachineCode) -> list[int]:
+    """Positions of executed instructions that compute with data."""
+    return [at for at in code.program.ran if code.purposes[at].value == "value"]
 
 
 @cached_per_view
@@ -303,19 +293,13 @@ def floor(view: LaunchView, *names: str) -> Floor:
     """Of the first of these bounds that is known. Empty if none is, or if it is nearly all of the
     time."""
     by_id = {bound.id: bound for bound in bounds(view)}
-    bound = next((by_id[name] for name in names if name in by_id), None)
-    if bound is None:
-        return Floor(None, ())
-    time, _, duration = bound.evidence
-    if float(time.value) * 1e3 > NEARLY_ALL * float(duration.value):
-        return Floor(None, ())
-    text = Sentence(
-        "{said} {time:base} of the {duration:base}.",
-        said=_FLOORS[bound.id],
-        time=time,
-        duration=duration,
-    )
-    return Floor(text, (time, duration))
+    for bound in (by_id[name] for name in names if name in by_id):
+        time, _, duration = bound.evidence
+        if float(time.value) * 1e3 > NEARLY_ALL * float(duration.value):
+            break
+        form, said = "{said} {time:base} of the {duration:base}.", _FLOORS[bound.id]
+        return Floor(Sentence(form, said=said, time=time, duration=duration), (time, duration))
+    return Floor(None, ())
 
 
 def _bounds(view: LaunchView) -> Iterator[BoundDocument]:
@@ -333,9 +317,7 @@ def _bounds(view: LaunchView) -> Iterator[BoundDocument]:
         busiest = max((issue, *pipes), key=lambda reached: reached.value)
         yield from _bound(view, "same_instructions", said, busiest)
         if view.code is not None and view.code.program.executed:
-            part = sum(
-                share for purpose, share in view.code.mix if purpose.value in _NEEDED_PURPOSES
-            )
+            part = sum(share for purpose, share in view.code.mix if purpose.value == "value")
             if part and _is_float(view.code):
                 said = "if only the arithmetic on data is executed"
                 busy, part = _busiest_of_arithmetic(view, view.code, issue, part)
@@ -352,29 +334,16 @@ def _busiest_of_arithmetic(
 ) -> tuple[Evidence, float]:
     """What the arithmetic on data keeps busy longest, and its part of that unit's work: the issue
     slots, of which it has `part`, or a slow pipe."""
-    units = [(issue, part)]
+    units, values = [(issue, part)], _on_data(code)
     if (fma := measured_stage(view.ledger, "fma")) is not None:
-        values = [
-            position
-            for position in code.program.ran
-            if code.purposes[position].value in _NEEDED_PURPOSES
-        ]
         units.append((fma.busy, removed_part(view, dict.fromkeys(values, 1.0), "FMA")))
     for pipe, opcodes in _SLOW_PIPES.items():
-        stage = measured_stage(view.ledger, pipe)
-        positions = [
-            position
-            for position in code.program.ran
-            if code.program.code[position].opcode in opcodes
-        ]
-        needed = [
-            position for position in positions if code.purposes[position].value in _NEEDED_PURPOSES
-        ]
-        if stage is not None:
-            whole = float(not opcodes)
-            units.append(
-                (stage.busy, code.share(needed) / code.share(positions) if positions else whole)
-            )
+        if (stage := measured_stage(view.ledger, pipe)) is None:
+            continue
+        on_pipe = [at for at in code.program.ran if code.program.code[at].opcode in opcodes]
+        needed = [at for at in values if code.program.code[at].opcode in opcodes]
+        whole = float(not opcodes)
+        units.append((stage.busy, code.share(needed) / code.share(on_pipe) if on_pipe else whole))
     return max(units, key=lambda unit: float(unit[0].value) * unit[1])
 
 
@@ -390,7 +359,7 @@ def _bound(
         return
     us = float(duration.value) / 1e3 * share
     time = view.ledger.derived(
-        f"bound_{name}", Quantity(us, "us"), f"least time {said}", duration, busy, *sources
+        f"bound_{name}", us, f"least time {said}", duration, busy, *sources, unit="us"
     )
     text = Sentence("{said}: {time:base}", said=said, time=time)
     yield BoundDocument(id=name, assumption=said, us=us, text=text, evidence=(time, busy, duration))
@@ -403,18 +372,16 @@ def _bytes_once(view: LaunchView) -> tuple[float, Evidence, Evidence] | None:
     every = arrays(view)
     if moved is None or not moved.value or not every:
         return None
-    distinct = [
-        array.distinct_bytes * (2 if array.access == "updated" else 1)  # read, then written
-        for array in every
-        if array.distinct_bytes is not None
-    ]
+    known = [array for array in every if array.distinct_bytes is not None]
     asked = sum(array.l1_bytes or 0.0 for array in every)
-    bounded = sum(array.l1_bytes or 0.0 for array in every if array.distinct_bytes is not None)
-    if not distinct or not asked or bounded < NEARLY_ALL * asked:
+    bounded = sum(array.l1_bytes or 0.0 for array in known)
+    if not known or not asked or bounded < NEARLY_ALL * asked:
         return None
-    needed = sum(distinct)
+    needed = sum(  # what is updated is read, then written
+        (array.distinct_bytes or 0.0) * (2 if array.access == "updated" else 1) for array in known
+    )
     once = view.ledger.derived(
-        "bytes_once", Quantity(needed, "byte"), "distinct bytes of all arrays", moved
+        "bytes_once", needed, "distinct bytes of all arrays", moved, unit="byte"
     )
     return min(1.0, needed / float(moved.value)), once, moved
 
@@ -422,14 +389,6 @@ def _bytes_once(view: LaunchView) -> tuple[float, Evidence, Evidence] | None:
 def _is_float(code: MachineCode) -> bool:
     """Whether most of the arithmetic on data is in floats or on tensor cores: that of integers is
     hard to tell from indices and conditions, as in a random number that a condition needs."""
-    positions = [
-        position
-        for position in code.program.ran
-        if code.purposes[position].value in _NEEDED_PURPOSES
-    ]
-    floats = [
-        position
-        for position in positions
-        if code.program.code[position].role.name in ("FLOAT", "TENSOR")
-    ]
-    return code.share(floats) >= MAJORITY * code.share(positions)
+    values = _on_data(code)
+    floats = [at for at in values if code.program.code[at].role.name in ("FLOAT", "TENSOR")]
+    return code.share(floats) >= MAJORITY * code.share(values)

@@ -26,7 +26,6 @@ from keet.analysis.machine_code.instructions.opcodes import SURFACES, TEXTURES
 from keet.analysis.parameters import NEGLIGIBLE, SAME_COUNT, Parameter
 from keet.documents.amounts import UnitPartDocument, UnitUseDocument
 from keet.evidence import Evidence, Sentence, finite
-from keet.units import Quantity
 
 _LEAST_PCT = 1.0
 _ELAPSED, _ACTIVE = "pct_of_peak_sustained_elapsed", "pct_of_peak_sustained_active"
@@ -41,15 +40,14 @@ def unit_uses(view: LaunchView) -> tuple[UnitUseDocument, ...]:
 
 
 def _uses(view: LaunchView) -> Iterator[UnitUseDocument]:
-    program = view.code.program if view.code is not None else None
     # The counter of the tensor pipe has a few per cent in kernels without such code, too.
-    has_tensor = program is None or any(
-        program.code[at].role.name == "TENSOR" for at in program.ran
-    )
+    program = view.code.program if view.code is not None else None
+    roles = {program.code[at].role.name for at in program.ran} if program else {"TENSOR"}
     for ceiling in sorted(view.ceilings.ranked, key=lambda ceiling: -ceiling.share):
         average, active = finite(ceiling.reached), _while_active(view, ceiling)
         most = max(average or 0.0, finite(active) or 0.0)
-        if average is None or most < _LEAST_PCT or ("tensor" in ceiling.id and not has_tensor):
+        is_unused = "tensor" in ceiling.id and "TENSOR" not in roles
+        if average is None or most < _LEAST_PCT or is_unused:
             continue
         words = "{average:.0f} of its peak"
         if most >= _CLEARLY * average and most - average >= _POINTS:
@@ -85,9 +83,9 @@ def _while_active(view: LaunchView, ceiling: Ceiling) -> Evidence | None:
     if active is None or cycles is None or not sms or not active.value or not cycles.value:
         return None
     part = min(1.0, float(active.value) * sms / float(cycles.value))
-    share = Quantity(min(100.0, float(ceiling.reached.value) / part), "%")
+    share = min(100.0, float(ceiling.reached.value) / part)
     name = f"active.{ceiling.id}"
-    return view.ledger.derived(name, share, label, ceiling.reached, active, cycles)
+    return view.ledger.derived(name, share, label, ceiling.reached, active, cycles, unit="%")
 
 
 def cycles_of_all_sms(view: LaunchView) -> Evidence | None:
@@ -100,8 +98,8 @@ def cycles_of_all_sms(view: LaunchView) -> Evidence | None:
     elapsed, sms = sm_elapsed_cycles(view.ledger), view.launch.device.sm_count
     if elapsed is None or not sms:
         return None
-    cycles = Quantity(sms * float(elapsed.value), "cycle")
-    return view.ledger.derived("elapsed_cycles_of_sms", cycles, label, elapsed)
+    cycles = sms * float(elapsed.value)
+    return view.ledger.derived("elapsed_cycles_of_sms", cycles, label, elapsed, unit="cycle")
 
 
 # --- whose work it is
@@ -167,8 +165,8 @@ def _rows(
     derived = view.ledger.derived
     for name, amount in ranked if total else ():
         label, slug = f"{name} of {unit}", f"part.{unit}.{of}.{name}"
-        value = derived(slug, Quantity(amount.value, ""), f"{label}, {of}", *amount.sources)
-        share = derived(f"{slug}.pct", Quantity(100 * amount.value / total, "%"), label, value)
+        value = derived(slug, amount.value, f"{label}, {of}", *amount.sources)
+        share = derived(f"{slug}.pct", 100 * amount.value / total, label, value, unit="%")
         is_exact = amount.off <= SAME_COUNT * amount.value
         text = Sentence(
             "{about}{share:.0f} of the {of}, {value:count}{note}",
@@ -201,13 +199,14 @@ def _counted(view: LaunchView, *metrics: str) -> _Amount | None:
     return _Amount(sum(float(counter.value) for counter in counters), counters)
 
 
+_SURFACE_SECTORS = ("surface_load_sectors", "surface_store_sectors")
+
+
 def _textures(view: LaunchView) -> _Amount | None:
     """Sectors of texture and surface accesses; None: not counted, and there may be some."""
-    sectors = view.get("texture_sectors")
-    if sectors is not None:
-        surfaces = map(view.get, ("surface_load_sectors", "surface_store_sectors"))
-        counters = (sectors, *filter(None, surfaces))
-        return _Amount(sum(float(counter.value) for counter in counters), counters)
+    if view.get("texture_sectors") is not None:
+        surfaces = (name for name in _SURFACE_SECTORS if view.get(name) is not None)
+        return _counted(view, "texture_sectors", *surfaces)
     used = view.value("inst_pipe_tex_active_pct")
     if used is None and view.opcodes:
         used = view.count(*TEXTURES | SURFACES)
@@ -225,10 +224,7 @@ def _l1_sectors(view: LaunchView) -> Mapping[Part, _Amount]:
     parts = {part: amount for part, amount in counts.items() if amount is not None}
     if len(parts) < len(counts):
         return {}
-    kinds, loads = _kinds_of_loads(view), parts["loads"]
-    by_kind = {
-        kind: sum(access.sectors or 0.0 for access in of_kind) for kind, of_kind in kinds.items()
-    }
+    by_kind, loads = _sectors_of_loads(view), parts["loads"]
     if _are_close(sum(by_kind.values()), loads.value):
         parts |= {kind: _Amount(sectors, loads.sources) for kind, sectors in by_kind.items()}
     return parts
@@ -263,16 +259,10 @@ def _passes_of_instructions(view: LaunchView) -> Mapping[Part, float]:
     atomics_and_copies = (access for access in accesses if access.operation in ("atomic", "copy"))
     if sum(access.cost for access in atomics_and_copies) > NEGLIGIBLE * every:
         return {}
-    spread = sum(
-        access.cost - access.wavefronts_of_data
-        for access in accesses
-        if access.memory == "global" and access.operation == "load"
-    )
-    stores = sum(
-        access.cost
-        for access in accesses
-        if access.memory != "shared" and access.operation == "store"
-    )
+    off_chip = [access for access in accesses if access.memory != "shared"]
+    loads = [x for x in off_chip if x.memory == "global" and x.operation == "load"]
+    spread = sum(access.cost - access.wavefronts_of_data for access in loads)
+    stores = sum(access.cost for access in off_chip if access.operation == "store")
     if spread > SAME_COUNT * every and stores > FEW_STORES * every:
         return {}  # two unknown numbers of passes could make up for each other
     parts: dict[Part, float] = {"other": float(view.count(*_ADDRESSLESS))}
@@ -316,10 +306,8 @@ def gathered_share(view: LaunchView) -> float:
 
 
 def _sectors_of_loads(view: LaunchView) -> Mapping[Part, float]:
-    return {
-        kind: sum(access.sectors or 0.0 for access in loads)
-        for kind, loads in _kinds_of_loads(view).items()
-    }
+    by_kind = _kinds_of_loads(view).items()
+    return {kind: sum(access.sectors or 0.0 for access in loads) for kind, loads in by_kind}
 
 
 def _are_close(first: float, second: float) -> bool:
@@ -352,19 +340,18 @@ def _l2_sectors(view: LaunchView) -> Mapping[Part, _Amount]:
 
 def _l2_atomics(view: LaunchView) -> _Amount | None:
     """As L2 counts them, else as L1 does: each of them goes to L2."""
-    reductions = _counted(view, "l2_reduction_sectors") or _counted(
-        view, "global_reduction_sectors"
-    )
-    atomics = _counted(view, "l2_atomic_sectors") or _counted(view, "global_atomic_sectors")
-    if reductions is None or atomics is None:
+    kinds = ("reduction", "atomic")
+    by_kind = [view.get(f"l2_{k}_sectors") or view.get(f"global_{k}_sectors") for k in kinds]
+    counters = tuple(filter(None, by_kind))
+    if len(counters) < len(kinds):
         return None
-    return _Amount(reductions.value + atomics.value, (*reductions.sources, *atomics.sources))
+    return _Amount(sum(float(counter.value) for counter in counters), counters)
 
 
 def _local(view: LaunchView, reads: _Amount, writes: _Amount) -> Iterator[tuple[Part, _Amount]]:
     """Local memory apart from loads and stores, where L1's counters account for L2's."""
-    loads, stores = _counted(view, "local_load_sectors"), _counted(view, "local_store_sectors")
-    global_stores = _counted(view, "global_store_sectors")
+    names = ("local_load_sectors", "local_store_sectors", "global_store_sectors")
+    loads, stores, global_stores = (_counted(view, name) for name in names)
     if loads is None or stores is None or global_stores is None:
         return
     every_store = stores.value + global_stores.value

@@ -1,6 +1,6 @@
 """Which data a report contains, which it lacks, and the ncu command that captures the rest.
 
-What a reader of a report must know before its numbers, and the document of a report that most
+Also what a reader must know before the numbers of a report, and the document of a report that most
 results have.
 """
 
@@ -67,9 +67,8 @@ def find_coverage(profile: Profile, launches: Sequence[Launch] | None = None) ->
     present, gaps = seen.capabilities()
     source_present, source_gaps = seen.source()
     gaps += source_gaps
-    chips = [device.compute_capability or "" for device in profile.devices]
+    chips = (device.compute_capability or "" for device in profile.devices)
     too_old = any(chip.startswith(("5.", "6.")) for chip in chips)
-
     possible = not too_old and any(gap.section or gap.ncu_flag for gap in gaps)
     return Coverage(
         present=(*present, *source_present),
@@ -247,12 +246,10 @@ def _in_run(profile: Profile, launch: Launch) -> dict[str, Any]:
 
 def profile_notes(profile: Profile) -> list[str]:
     """What is missing from the report, and why its run table is not used."""
-    notes = list(profile.provenance.notes)
-    if profile.run_problem:
-        notes.append(profile.run_problem)
-    elif profile.run is not None and not profile.run.busy_ns:
-        notes.append("the run table contains no GPU time, so it is not used")
-    return notes
+    why_unused = profile.run_problem
+    if not why_unused and profile.run is not None and not profile.run.busy_ns:
+        why_unused = "the run table contains no GPU time, so it is not used"
+    return [*profile.provenance.notes, *([why_unused] if why_unused else [])]
 
 
 def report_cautions(profile: Profile) -> list[Sentence]:
@@ -341,19 +338,18 @@ def _low_clock(profile: Profile) -> Iterator[Sentence]:
     longest = max(looked_at, key=lambda launch: launch.rank_time, default=None)
     if longest is None:
         return
-    cycles, duration = longest.number("elapsed_cycles"), longest.number("duration")
-    largest = longest.number("device_sm_clock")  # in kHz
+    names = ("elapsed_cycles", "duration", "device_sm_clock")  # the last in kHz
+    cycles, duration, largest = map(longest.number, names)
     if not cycles or not duration or not largest or duration < LONGEST_START_NS:
         return
     measured = longest.number("sm_frequency")
     ghz, most = (measured / 1e9 if measured else cycles / duration), largest / 1e6
     if ghz * SIMILAR < most:
-        name = f"#{longest.id}"
         yield Sentence(
             "Launch {launch} ran at an SM clock of {clock:.2f}; the GPU's "
             "largest is {most:.2f}. ncu did not set it (--clock-control none): the limit may "
             "be power, temperature or a setting of the GPU.",
-            launch=name,
+            launch=f"#{longest.id}",
             clock=report_number("sm_clock", ghz, "SM clock of the longest launch", "GHz"),
             most=report_number("largest_sm_clock", most, "largest SM clock", "GHz"),
         )

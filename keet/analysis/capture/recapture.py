@@ -1,8 +1,7 @@
 """The command that profiles the same program again and captures what the report lacks.
 
-A command that captures what keet uses, as a value that can be changed, and its recipe.
-
-How ncu was called, as the report recorded it.
+It is made of how ncu was called, as the report recorded it, and of the recipe of what keet uses. It
+is a value that can be changed.
 """
 
 from __future__ import annotations
@@ -89,15 +88,13 @@ def quoted(recorded: str) -> str | None:
     Security: reports come from untrusted sources, and people and agents run the commands that keet
     prints. A recorded word must not be able to end the command and start another one.
     """
-    if not recorded.isprintable() or re.sub(_SHELL_WORD, "", recorded).strip():
-        return None
-    return " ".join(map(_quoted_word, re.findall(_SHELL_WORD, recorded)))
-
-
-def _quoted_word(word: str) -> str:
     import shlex
 
-    return word if re.fullmatch(_SAFE_WORD, word) else shlex.join(shlex.split(word))
+    if not recorded.isprintable() or re.sub(_SHELL_WORD, "", recorded).strip():
+        return None
+    words = re.findall(_SHELL_WORD, recorded)
+    is_safe = re.compile(_SAFE_WORD).fullmatch
+    return " ".join(word if is_safe(word) else shlex.join(shlex.split(word)) for word in words)
 
 
 def first_word(text: str) -> str:
@@ -120,17 +117,13 @@ def setting_of(profile: Profile, option: str) -> NcuSetting | None:
         return None
     for value in filter(None, command.values(f"--{option}")):
         return NcuSetting(value.strip("\"'"), is_default=False)
-    default = _default(option, profile.provenance.ncu_version)
-    return NcuSetting(default, is_default=True) if default else None
-
-
-def _default(option: str, ncu_version: str | None) -> str | None:
     if option != "clock-control":
-        return _DEFAULTS[option]
-    version = re.match(r"(\d+)\.(\d+)", ncu_version or "")
+        return NcuSetting(_DEFAULTS[option], is_default=True)
+    version = re.match(r"(\d+)\.(\d+)", profile.provenance.ncu_version or "")
     if version is None:
         return None
-    return "boost" if (int(version[1]), int(version[2])) >= _BOOST_SINCE else "base"
+    is_new = (int(version[1]), int(version[2])) >= _BOOST_SINCE
+    return NcuSetting("boost" if is_new else "base", is_default=True)
 
 
 PER_INSTRUCTION = "smsp__sass_"
@@ -239,11 +232,9 @@ def _recorded_parts(profile: Profile) -> CommandParts | None:
         return None
     # Where it did not reach the kernel that was meant, its choice of launches is not kept.
     lacks_kernel = lacks_users_kernel(profile)
-    kept = [
-        quoted(_under_another_name(option).text)
-        for option in recorded.options
-        if not _is_replaced(option) and not (lacks_kernel and option.name in _WHICH_LAUNCHES)
-    ]
+    left_out = _WHICH_LAUNCHES if lacks_kernel else frozenset[str]()
+    every = [x for x in recorded.options if not _is_replaced(x) and x.name not in left_out]
+    kept = [quoted(_under_another_name(option).text) for option in every]
     program, options = quoted(recorded.program), [option for option in kept if option is not None]
     if program is None or len(options) < len(kept):
         return None
@@ -320,10 +311,8 @@ def _kernel_filter(profile: Profile) -> str:
     """Without kernels that fill memory for a library: the next report should have the user's."""
     if lacks_users_kernel(profile):
         return ANY_KERNEL
-    named = (launch for launch in profile.launches if launch.workload is Workload.KERNEL)
-    names = dict.fromkeys(
-        launch.name.function for launch in named if not fills_or_draws(launch.name.full)
-    )
+    named = (launch.name for launch in profile.launches if launch.workload is Workload.KERNEL)
+    names = dict.fromkeys(name.function for name in named if not fills_or_draws(name.full))
     names.pop("", None)
     if len(names) > _MOST_NAMED:
         return "regex:."

@@ -8,11 +8,9 @@ launch, idle SMs included, and both name the busiest stage of the hardware.
 A unit that was busy for 60 % of the elapsed cycles needs 60 % of the launch's time for its work,
 and proportionally less for less work.
 
-Rates (amounts per second) from the counters of one launch, peak rates, and the traffic of the
-SMs over the link to host memory.
-
-The counters of PCIe itself are not used, because they count the whole chip: about 40 kB of the
-profiler's own writes are in every launch, which is 10 GB/s in a launch of 4 us.
+Also rates (amounts per second) from the counters of one launch, and the traffic of the SMs over the
+link to host memory. The counters of PCIe itself are not used, because they count the whole chip:
+about 40 kB of the profiler's own writes are in every launch, which is 10 GB/s in a launch of 4 us.
 
 If L2 counts the accesses of SMs by memory, those counts are used. Small sets have only the memory
 from which L2's misses were filled, for all units: these fills count only if they are clearly more
@@ -69,8 +67,8 @@ def per_second(ledger: LaunchLedger, name: str, label: str, amount: Evidence) ->
     duration = positive(ledger.measured("duration"))
     if duration is None:
         return None
-    rate = Quantity(amount.value / (duration.value * 1e-9), f"{amount.unit}/s")
-    return ledger.derived(name, rate, label, amount, duration)
+    rate = amount.value / (duration.value * 1e-9)
+    return ledger.derived(name, rate, label, amount, duration, unit=f"{amount.unit}/s")
 
 
 def clock(ledger: LaunchLedger) -> Evidence | None:
@@ -118,25 +116,20 @@ def uses_host_link(ledger: LaunchLedger) -> bool | None:
 
     A GPU that shares its memory with the host has no such link.
     """
-    integrated = ledger.launch.get("device_integrated")
-    if integrated is not None and integrated.value:
+    if ledger.launch.number("device_integrated"):
         return None
-    counters = [
-        ledger.launch.get(metric_id) for metric_id in (_READ_MISSES, *_WRITTEN_SECTORS, _MISSES)
-    ]
-    sectors = [float(quantity.value) for quantity in counters if quantity is not None]
-    if sectors:
-        return any(value > 0 for value in sectors)
+    counters = map(ledger.launch.number, (_READ_MISSES, *_WRITTEN_SECTORS, _MISSES))
+    if sectors := [count for count in counters if count is not None]:
+        return any(count > 0 for count in sectors)
     return True if _fills_from_host(ledger) else None  # writes are not in that counter
 
 
 def _fills_from_host(ledger: LaunchLedger) -> bool:
     """Whether L2 fetched more from host memory than other units do."""
-    share, cycles, duration = map(ledger.launch.get, (_FILLS, _L2_CYCLES, "duration"))
+    share, cycles, duration = map(ledger.launch.number, (_FILLS, _L2_CYCLES, "duration"))
     if share is None or cycles is None or duration is None:
         return False
-    moved = float(share.value) / 100 * float(cycles.value) * SECTOR
-    seconds = float(duration.value) * 1e-9
+    moved, seconds = share / 100 * cycles * SECTOR, duration * 1e-9
     if not (moved >= OTHER_FILLS_BYTES and seconds > 0):  # NaN is no traffic
         return False
     peak = _peak(ledger)
@@ -149,9 +142,9 @@ def host_traffic(ledger: LaunchLedger) -> HostTraffic:
     together = ledger.measured(_MISSES) if read is None else None
     label = "read from host memory"
     if together is not None:
-        read, written, label = together, None, "read from and written to host memory"
+        written, label = None, "read from and written to host memory"
     return HostTraffic(
-        _rate(ledger, "host_link.read", label, _filled(ledger) if read is None else read),
+        _rate(ledger, "host_link.read", label, read or together or _filled(ledger)),
         _rate(ledger, "host_link.written", "written to host memory", written),
         together is None,
         _peak(ledger),
@@ -163,9 +156,9 @@ def _filled(ledger: LaunchLedger) -> Evidence | None:
     share, cycles = ledger.measured(_FILLS), ledger.measured(_L2_CYCLES)
     if share is None or cycles is None:
         return None
-    sectors = Quantity(round(share.value / 100 * cycles.value), "sector")
+    sectors = round(share.value / 100 * cycles.value)
     label = "sectors that L2 fetched from host memory"
-    return ledger.derived("host_link.filled", sectors, label, share, cycles)
+    return ledger.derived("host_link.filled", sectors, label, share, cycles, unit="sector")
 
 
 def from_host(ledger: LaunchLedger) -> Evidence | None:
@@ -173,33 +166,30 @@ def from_host(ledger: LaunchLedger) -> Evidence | None:
     host, of_device = ledger.measured(_FILLS), ledger.measured(_OWN_FILLS)
     if host is None or of_device is None or host.value + of_device.value <= 0:
         return None
-    share = Quantity(100 * host.value / (host.value + of_device.value), "%")
+    share = 100 * host.value / (host.value + of_device.value)
     return ledger.derived(
-        "host_link.fills", share, "of L2's fills are from host memory", host, of_device
+        "host_link.fills", share, "of L2's fills are from host memory", host, of_device, unit="%"
     )
 
 
 def _rate(ledger: LaunchLedger, name: str, label: str, sectors: Evidence | None) -> Evidence | None:
     if sectors is None:
         return None
-    amount = ledger.derived(
-        f"{name}.bytes", Quantity(sectors.value * SECTOR, "byte"), label, sectors
-    )
+    amount = ledger.derived(f"{name}.bytes", sectors.value * SECTOR, label, sectors, unit="byte")
     return per_second(ledger, f"{name}.rate", f"{label}, per second", amount)
 
 
 def _peak(ledger: LaunchLedger) -> Peak | None:
     """The fastest link that the GPU supports: the slot may have fewer lanes or be older."""
-    coupled = ledger.launch.get("c2c_present")
     generation = _PCIE.get(ledger.launch.device.compute_capability or "")
-    if coupled is not None and coupled.value:
+    if ledger.launch.number("c2c_present"):
         rate, link = _C2C_RATE, "NVLink-C2C"
     elif generation is not None:
         rate, link = _PCIE_RATE[generation], f"PCIe {generation} x16"
     else:
         return None
     label = f"peak of {link} per direction (assumed)"
-    evidence = ledger.derived("host_link.peak", Quantity(rate, "byte/s"), label)
+    evidence = ledger.derived("host_link.peak", rate, label, unit="byte/s")
     return Peak(evidence, f"documentation: {link}, assumed; the slot may be slower")
 
 
@@ -253,11 +243,6 @@ class Ceiling(NamedTuple):
     def share(self) -> float:
         """0 to 1; slightly above 1 where passes differ."""
         return share_of(self.reached)
-
-    @property
-    def left(self) -> float:
-        """The share of the peak that was not used, never below 0."""
-        return max(0.0, 1.0 - self.share)
 
     @property
     def busier_stage(self) -> UnitStage | None:
@@ -338,22 +323,13 @@ _UNITS = {
     "L1": _Unit(
         "memory",
         (
-            "l1_data_stage",
-            "l1_bank_reads",
-            "l1_bank_writes",
-            "l1_from_l2",
-            "l1_to_l2",
-            "lsu",
-            "l1_writeback",
+            *("l1_data_stage", "l1_bank_reads", "l1_bank_writes", "l1_from_l2", "l1_to_l2"),
+            *("lsu", "l1_writeback"),
         ),
         ("l1", "l1_while_active"),
         (
-            "shared_memory",
-            "distributed_shared",
-            "tex",
-            "tex_data_stage",
-            "tex_filter",
-            "tex_writeback",
+            *("shared_memory", "distributed_shared"),
+            *("tex", "tex_data_stage", "tex_filter", "tex_writeback"),
         ),
     ),
     "LSU": _Unit("memory", ("lsu",)),
@@ -379,12 +355,7 @@ PIPES = ("LSU", "FMA", "ALU", "FP64", "FP16", "XU", "tensor", "ADU")
 
 _SPOKEN_UNITS = {
     "issue": "the issue slots",
-    "LSU": "the LSU pipe",
-    "FMA": "the FMA pipe",
-    "ALU": "the ALU pipe",
-    "FP64": "the FP64 pipe",
-    "FP16": "the FP16 pipe",
-    "XU": "the XU pipe",
+    **{pipe: f"the {pipe} pipe" for pipe in ("LSU", "FMA", "ALU", "FP64", "FP16", "XU")},
     "tensor": "the tensor cores",
     "ADU": "the ADU pipe (barriers, constant loads)",
     HOST_LINK: "the link to the host",
@@ -392,10 +363,7 @@ _SPOKEN_UNITS = {
     WHOLE_MEMORY: "the busiest unit of the memory system",
 }
 
-_HEAVY_HALVES = {
-    "fmaheavy": "the heavy half of the FMA pipe",
-    "aluheavy": "the heavy half of the ALU pipe",
-}
+_HEAVY_HALVES = {f"{p.lower()}heavy": f"the heavy half of the {p} pipe" for p in ("FMA", "ALU")}
 """Some instructions run on one half of a pipe only: integer multiplications on that of FMA."""
 _PLURAL_UNITS = ("issue", "tensor")
 
@@ -485,13 +453,11 @@ class Ceilings:
         return ceiling.share if ceiling else 0.0 if name in self._idle else None
 
     def reached(self, name: str) -> Evidence | None:
-        ceiling = self._by_name.get(name)
-        return ceiling.reached if ceiling else None
+        return self._by_name[name].reached if name in self._by_name else None
 
     def stage(self, name: str) -> UnitStage | None:
         """The busiest stage of a unit; it may be inferred from the unit's share."""
-        ceiling = self._by_name.get(name)
-        return ceiling.stage if ceiling else None
+        return self._by_name[name].stage if name in self._by_name else None
 
     def stages(self, name: str) -> tuple[UnitStage, ...]:
         """All stages of a unit that were measured, the busiest first."""
@@ -506,8 +472,7 @@ class Ceilings:
         if name == HOST_LINK and self._host:
             rates = filter(None, (self._host.read, self._host.written))
             return max(rates, key=lambda rate: rate.value, default=None)
-        ceiling = self._by_name.get(name)
-        return ceiling.achieved if ceiling else None
+        return self._by_name[name].achieved if name in self._by_name else None
 
     @cached_property
     def ranked(self) -> tuple[Ceiling, ...]:
@@ -575,8 +540,8 @@ def _host_stages(ledger: LaunchLedger, traffic: HostTraffic) -> tuple[UnitStage,
     for unit_id, rate in (("host_reads", traffic.read), ("host_writes", traffic.written)):
         if traffic.peak is not None and rate is not None:
             label, peak = hardware_units()[unit_id].label, traffic.peak.rate
-            share = Quantity(100 * rate.value / peak.value, "%")
+            share = 100 * rate.value / peak.value
             name = f"host_link.{unit_id}.reached"
-            busy = ledger.derived(name, share, f"{label} busy", rate, peak)
+            busy = ledger.derived(name, share, f"{label} busy", rate, peak, unit="%")
             stages.append(UnitStage(unit_id, label, busy))
     return tuple(sorted(stages, key=lambda stage: -stage.busy.value))

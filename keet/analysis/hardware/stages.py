@@ -15,6 +15,7 @@ below the counters, depending on the GPU: they only bound a gain.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import pairwise
@@ -96,25 +97,22 @@ def _issue_slots(ledger: LaunchLedger, unit: HardwareUnit) -> UnitStage | None:
     generation = (ledger.launch.device.compute_capability or "").partition(".")[0]
     if not generation.isdecimal():
         return None
-    if int(generation) >= _ONE_PER_CYCLE:
-        issued = (
-            _issued_per_slot(ledger)
-            or _executed_per_cycle(ledger)
-            or _executed_per_slot(ledger)
-            or _issued_while_active(ledger)
-        )
-    else:
-        issued = _issuing_while_active(ledger) or _issued_while_active(ledger)
+    ways = [_issued_per_slot, _executed_per_cycle, _executed_per_slot, _issued_while_active]
+    if int(generation) < _ONE_PER_CYCLE:
+        ways = [_issuing_while_active, _issued_while_active]
+    issued = next(filter(None, (way(ledger) for way in ways)), None)
     if issued is None:
         return None
     label = f"{unit.label} busy{_IF_ACTIVE if issued.is_assumed else ''}"
-    share = Quantity(issued.percent, "%")
-    busy = ledger.derived("issue_slots_used", share, label, *issued.sources)
+    busy = ledger.derived("issue_slots_used", issued.part, label, *issued.sources, unit="%")
     return UnitStage("issue_slots", unit.label, busy, at_most=issued.is_assumed)
 
 
 class _Share(NamedTuple):
-    percent: float
+    """What a stage or an SM was busy for, of all cycles."""
+
+    part: float
+    """0 to 1; in percent for the issue slots."""
     sources: tuple[Evidence, ...]
     is_assumed: bool = False
 
@@ -124,8 +122,7 @@ _IF_ACTIVE = ", if the SMs are always active"
 
 def _issued_per_slot(ledger: LaunchLedger) -> _Share | None:
     """From counts, which printed pages do not round."""
-    issued = ledger.measured("inst_issued_total")
-    slots = ledger.measured("smsp_elapsed_cycles_total")
+    issued, slots = map(ledger.measured, ("inst_issued_total", "smsp_elapsed_cycles_total"))
     if issued is None or slots is None or not slots.value:
         return None
     return _Share(100 * issued.value / slots.value, (issued, slots))
@@ -134,8 +131,7 @@ def _issued_per_slot(ledger: LaunchLedger) -> _Share | None:
 def _issuing_while_active(ledger: LaunchLedger) -> _Share | None:
     """From the cycles in which a scheduler issued, whether one instruction or two."""
     issuing = ledger.measured("one_or_more_eligible_pct")
-    rates = ledger.measured("ipc_executed_elapsed"), ledger.measured("ipc_executed_active")
-    elapsed, active = rates
+    elapsed, active = map(ledger.measured, ("ipc_executed_elapsed", "ipc_executed_active"))
     if issuing is None or elapsed is None or active is None or not active.value:
         return None
     share = float(issuing.value) * min(1.0, float(elapsed.value) / float(active.value))
@@ -183,33 +179,23 @@ def _issued_while_active(ledger: LaunchLedger) -> _Share | None:
     return _Share(float(share.value) * active.part, (share, *active.sources), active.is_assumed)
 
 
-class _ActivePart(NamedTuple):
-    part: float
-    """Of all cycles of all SMs, 0 to 1."""
-    sources: tuple[Evidence, ...]
-    is_assumed: bool = False
-
-
-def _active_part(ledger: LaunchLedger) -> _ActivePart | None:
-    """Without cycles, an SM counts as active if the grid has a block for it: other idle time is not
-    known then."""
+def _active_part(ledger: LaunchLedger) -> _Share | None:
+    """Of all cycles of all SMs, those in which they are active. Without cycles, an SM counts as
+    active if the grid has a block for it: other idle time is not known then."""
     active, elapsed = ledger.measured("sm_active_cycles"), ledger.measured("elapsed_cycles")
     if active is not None and elapsed is not None and elapsed.value:
         part = min(1.0, float(active.value) / float(elapsed.value))
-        return _ActivePart(part, (active, elapsed))
+        return _Share(part, (active, elapsed))
     blocks, sms = ledger.measured("grid_size"), ledger.launch.device.sm_count
     if blocks is None or not sms:
         return None
-    return _ActivePart(min(1.0, float(blocks.value) / sms), (blocks,), is_assumed=True)
+    return _Share(min(1.0, float(blocks.value) / sms), (blocks,), is_assumed=True)
 
 
 def measured_stages(ledger: LaunchLedger, unit_ids: Iterable[str]) -> tuple[UnitStage, ...]:
     """Those that were measured, the busiest first."""
-    measured = [measured_stage(ledger, unit_id) for unit_id in unit_ids]
-    stages = [stage for stage in measured if stage is not None]
-    if len(stages) > 1:
-        stages.sort(key=lambda stage: -stage.busy.value)
-    return tuple(stages)
+    stages = filter(None, [measured_stage(ledger, unit_id) for unit_id in unit_ids])
+    return tuple(sorted(stages, key=lambda stage: -stage.busy.value))
 
 
 def shared_wavefronts_stage(ledger: LaunchLedger) -> UnitStage | None:
@@ -219,9 +205,9 @@ def shared_wavefronts_stage(ledger: LaunchLedger) -> UnitStage | None:
     sms, unit = ledger.launch.device.sm_count, hardware_units()["l1_data_stage"]
     if fronts is None or not fronts.value or elapsed is None or not elapsed.value or not sms:
         return None
-    share = Quantity(100 * float(fronts.value) / (sms * float(elapsed.value)), "%")
+    share = 100 * float(fronts.value) / (sms * float(elapsed.value))
     label = "L1 busy with shared memory"
-    busy = ledger.derived("shared_wavefronts_per_cycle", share, label, fronts, elapsed)
+    busy = ledger.derived("shared_wavefronts_per_cycle", share, label, fronts, elapsed, unit="%")
     return UnitStage("l1_data_stage", unit.label, busy)
 
 
@@ -256,7 +242,7 @@ def sm_elapsed_cycles(ledger: LaunchLedger) -> Evidence | None:
     if not SAME_CLOCK * elapsed.value <= of_sm <= elapsed.value / SAME_CLOCK:
         return elapsed
     label = "elapsed cycles of an SM"
-    return ledger.derived("sm_elapsed_cycles", Quantity(of_sm, "cycle"), label, total)
+    return ledger.derived("sm_elapsed_cycles", of_sm, label, total, unit="cycle")
 
 
 # --- the busiest stage of a unit
@@ -298,9 +284,7 @@ def leading_stage(
     `stages` are the measured ones, the busiest first.
     """
     busiest = stages[0] if stages else None
-    if whole is None:
-        return busiest
-    if busiest and busiest.busy.value >= whole.busy.value:
+    if whole is None or (busiest and busiest.busy.value >= whole.busy.value):
         return busiest
     if busiest and busiest.busy.value >= SAME_STAGE * whole.busy.value - SAME_STAGE_POINTS:
         # A share that was converted is less exact than the stage's own.
@@ -313,16 +297,14 @@ def rare_leaders(
 ) -> tuple[str, ...]:
     """Those of these stages that may be behind the unit's share; enters no evidence."""
     least = SAME_STAGE * whole.busy.value - SAME_STAGE_POINTS
-    shares = [(unit_id, _peek(ledger, unit_id)) for unit_id in unit_ids]
-    return tuple([unit_id for unit_id, share in shares if share is not None and share >= least])
 
+    def share(unit_id: str) -> float:
+        for metric in map(ledger.launch.metric, _known_unit(unit_id)[0].share_of_peak):
+            if metric is not None and isinstance(metric.value, (int, float)):
+                return float(metric.value)
+        return -math.inf
 
-def _peek(ledger: LaunchLedger, unit_id: str) -> float | None:
-    for name in _known_unit(unit_id)[0].share_of_peak:
-        metric = ledger.launch.metric(name)
-        if metric is not None and isinstance(metric.value, (int, float)):
-            return float(metric.value)
-    return None
+    return tuple([unit_id for unit_id in unit_ids if share(unit_id) >= least])
 
 
 def _unseen(
@@ -393,9 +375,8 @@ def _over_time(ledger: LaunchLedger, name: str, label: str) -> Evidence | None:
     values = [float(value) for _, value in samples]
     if len(times) != len(values) or len(times) < 2 or times[-1] <= times[0]:
         return None
-    covered = sum(
-        value * (now - before) for (before, now), value in zip(pairwise(times), values[1:])
-    )
+    windows = zip(pairwise(times), values[1:])
+    covered = sum(value * (now - before) for (before, now), value in windows)
     # Samples that were dropped at the end leave a window that is shorter than the launch.
-    share = Quantity(covered / min(float(duration.value), times[-1] - times[0]), "%")
-    return ledger.derived(f"sampled.{name}", share, label, duration)
+    share = covered / min(float(duration.value), times[-1] - times[0])
+    return ledger.derived(f"sampled.{name}", share, label, duration, unit="%")

@@ -137,11 +137,9 @@ def code_by_row(code: MachineCode | None, by: Grouping) -> dict[RowKey, RowCode]
     """Empty without an analysis."""
     if code is None:
         return {}
-    waits = _waits_by_row(code, by)
-    return {
-        key: RowCode(purposes, waits.pop(key, []))
-        for key, purposes in _purposes_by_row(code, by).items()
-    } | {key: RowCode([], left) for key, left in waits.items()}
+    waits, purposes = _waits_by_row(code, by), _purposes_by_row(code, by)
+    keys = (*purposes, *(key for key in waits if key not in purposes))
+    return {key: RowCode(purposes.get(key, []), waits.get(key, [])) for key in keys}
 
 
 def _key_of(code: MachineCode, position: int, by: Grouping) -> RowKey:
@@ -211,9 +209,7 @@ def pointer_rows(code: MachineCode) -> list[PointerDocument]:
             l2_bytes=row.l2_bytes,
             l2_basis=row.l2_basis,
             lines=_lines_of(code, row),
-            why_unknown=(
-                why_unbounded(row.accesses) if row.distinct_bytes_at_most is None else None
-            ),
+            why_unknown=why_unbounded(row.accesses) if row.distinct_bytes_at_most is None else None,
         )
         for row in code.reuse
     ]
@@ -222,8 +218,7 @@ def pointer_rows(code: MachineCode) -> list[PointerDocument]:
 def _lines_of(code: MachineCode, row: PointerReuse) -> list[Location]:
     sizes: Counter[Location] = Counter()
     for access in row.accesses:
-        line = code.location(access.position)
-        if line is not None:
+        if (line := code.location(access.position)) is not None:
             sizes[line] += access.requested_bytes or 0
     return [line for line, _ in sizes.most_common()]
 
@@ -237,9 +232,3 @@ def why_unbounded(accesses: Sequence[Access]) -> str:
     if any(access.is_gather for access in accesses if access.shape is None):
         return "the address depends on loaded data"
     return "the address is too complex"
-
-
-def executed_share(code: MachineCode, positions: Sequence[int]) -> float:
-    """Share of the launch's executed warp instructions."""
-    total = sum(code.program.counts) or 1
-    return sum(code.program.counts[position] for position in positions) / total

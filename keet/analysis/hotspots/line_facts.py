@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from keet.analysis.code_names import FormWords, line_text, offset_in_function, with_more
-from keet.analysis.hotspots.examined import Examined, examined, executed_share, shares
+from keet.analysis.hotspots.examined import Examined, examined, shares
 from keet.analysis.hotspots.source_lines import Grouping, Hotspots, find_hotspots, rows_at
 from keet.analysis.machine_code.analyses.address_patterns import lane_stride
 from keet.analysis.machine_code.analyses.blame import Wait
@@ -122,7 +122,7 @@ class CodeByLine:
             file=line.file,
             line=line.line,
             executed=sum(counts[position] for position in positions),
-            executed_share=executed_share(self.code, positions),
+            executed_share=self.code.share(positions),
             purposes=self._purposes(positions),
             instructions=[self.instruction(position) for position in positions],
             waited_for_by=self._awaited.get(line, []),
@@ -284,10 +284,7 @@ class CodeByLine:
         flow = self.code.program.flow
         blocks = {flow.block_of[position] for position in positions}
         around = {loop.index: loop for block in blocks for loop in flow.loops_around(block)}
-        return [
-            self.loop(loop)
-            for loop in sorted(around.values(), key=lambda loop: (loop.depth, loop.index))
-        ]
+        return [self.loop(x) for x in sorted(around.values(), key=lambda x: (x.depth, x.index))]
 
     def loop(self, loop: Loop) -> LineLoop:
         start = self.code.program.flow.blocks[loop.header].start
@@ -319,7 +316,7 @@ class CodeByLine:
                 yield InvariantDocument(
                     loop=f"loop{invariant.loop}",
                     addresses=[*map(self.address, part)],
-                    share=executed_share(self.code, part) * (1 - 1 / trips),
+                    share=self.code.share(part) * (1 - 1 / trips),
                     loads=sum(position in self._accesses for position in part),
                 )
 
@@ -409,13 +406,10 @@ def _problem(
         names = sorted({file_name(location.file) for location in every})
         files = with_more(", ".join(names[:_MOST_SUGGESTED]), len(names) - _MOST_SUGGESTED)
         return Sentence("no code comes from this file; files with code: {files}", files=files)
-    nearest = sorted(in_file, key=lambda location: (abs(location.line - number), location.line))[
-        :_MOST_SUGGESTED
-    ]
-    names = [
-        line_text(location) for location in sorted(nearest, key=lambda location: location.line)
-    ]
-    return f"no instruction comes from this line; the nearest with code: {', '.join(names)}"
+    by_distance = sorted(in_file, key=lambda place: (abs(place.line - number), place.line))
+    nearest = sorted(by_distance[:_MOST_SUGGESTED], key=lambda place: place.line)
+    lines = ", ".join(map(line_text, nearest))
+    return f"no instruction comes from this line; the nearest with code: {lines}"
 
 
 FETCHED_AT_ONCE = 200

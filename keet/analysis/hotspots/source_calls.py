@@ -13,8 +13,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import islice
+from functools import partial, reduce
+from itertools import chain, islice
+from operator import and_
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.launch_view import LaunchView, cached_per_view
@@ -102,16 +103,12 @@ class _Source(NamedTuple):
     mentioned: dict[tuple[str, str], list[_Mention]]
     """Lines that were looked up."""
 
-    def around(self, place: Location) -> _Function | None:
+    def around(self, place: Location | Place) -> _Function | None:
         """The function whose body has this line."""
-        return next(
-            (
-                function
-                for function in self.functions
-                if function.file == place.file and function.first <= place.line <= function.last
-            ),
-            None,
-        )
+        for function in self.functions:
+            if function.file == place.file and function.first <= place.line <= function.last:
+                return function
+        return None
 
 
 def beside(places: tuple[Place, ...], *others: Place | None) -> tuple[Place, ...]:
@@ -128,17 +125,15 @@ def known_constants(view: LaunchView) -> Mapping[str, Number]:
     """Of the source, by name; not those that a build may set to another value."""
     from keet.source_code.constants import source_constants
 
-    constants = source_constants(view.launch)
-    return {"warpSize": WARP} | {
-        n: constant.value for n, constant in constants.items() if not constant.assumed
-    }
+    constants = source_constants(view.launch).items()
+    return {"warpSize": WARP} | {name: x.value for name, x in constants if not x.assumed}
 
 
 def call_of(view: LaunchView, place: Place) -> Place | None:
     """The line that calls the helper around this place, in the kernel itself; `None` if the place
     is in the kernel, or if several lines that ran call the helper."""
     source = _source(view)
-    function = source.around(Location(place.file, place.line))
+    function = source.around(place)
     for _ in range(_DEEPEST_TEMPLATES):
         if function is None or function.name == view.launch.name.function:
             return None
@@ -160,9 +155,7 @@ def in_what_ran(view: LaunchView, places: tuple[Place, ...]) -> tuple[Place, ...
     """Those in functions of which the kernel has an instruction; all, if there is none."""
     source, ran = _source(view), {*view.launch.locations.values()}
     executed = {source.around(line) for line in ran} - {None}
-    kept = [
-        place for place in places if source.around(Location(place.file, place.line)) in executed
-    ]
+    kept = [place for place in places if source.around(place) in executed]
     return tuple(replace(place, share=1 / len(kept)) for place in kept) or places
 
 
@@ -184,7 +177,7 @@ def chosen_for(view: LaunchView, places: Iterable[Place]) -> tuple[Place, ...]:
     template around it."""
     source = _source(view)
     for place in places:
-        function = source.around(Location(place.file, place.line))
+        function = source.around(place)
         text = source.lines[place.file][place.line - 1] if function else ""
         if function is not None and not {*function.template}.isdisjoint(_NAME.findall(text)):
             return choices_of(view)
@@ -194,9 +187,8 @@ def chosen_for(view: LaunchView, places: Iterable[Place]) -> tuple[Place, ...]:
 def chosen_type(view: LaunchView, name: str) -> tuple[Place, ...]:
     """The choice of template arguments, if one of them has this type."""
     arguments = template_arguments(view.launch.name.demangled)
-    return (
-        choices_of(view) if any(name in _NAME.findall(argument) for argument in arguments) else ()
-    )
+    is_used = any(name in _NAME.findall(argument) for argument in arguments)
+    return choices_of(view) if is_used else ()
 
 
 class _Choice(NamedTuple):
@@ -214,10 +206,8 @@ def choices_of(view: LaunchView) -> tuple[Place, ...]:
     choose most of them first. Empty if the kernel is no template, or if no line has one of the
     arguments as it is in the kernel's name. If several calls may have been the one, only the lines
     that all of them share."""
-    shared = Counter[Location]()
-    for index, choice in enumerate(_possible(view)):
-        lines = Counter({line: equal for line, equal in choice.lines if equal})
-        shared = shared & lines if index else lines
+    every = [Counter({at: n for at, n in choice.lines if n}) for choice in _possible(view)]
+    shared = reduce(and_, every) if every else Counter[Location]()
     ranked = sorted(shared, key=lambda line: (-shared[line], line))
     return tuple(Place(*line, 1 / len(shared), CHOSEN) for line in ranked)
 
@@ -243,22 +233,16 @@ def launch_places(view: LaunchView) -> tuple[Place, ...]:
     written = view.declared(view.launch.name.function, LAUNCHED, pattern)
     source, named = _source(view), sorted({choice.lines[0][0] for choice in _choices(view)})
     exact = {(*line,) for choice in _possible(view) for line, equal in choice.lines if equal}
-    launching = [place for place in written if (place.file, place.line) in exact]
-    launching = (
-        launching
-        or [place for place in written if (place.file, place.line) in named]
-        or list(written)
-    )
-    lines = [line for line in map(partial(_launching, source), named) if line is not None]
-    launching = launching or [
-        Place(*line, 1 / len(lines), LAUNCHED) for line in dict.fromkeys(lines)
-    ]
+    chosen = ([p for p in written if (p.file, p.line) in lines] for lines in (exact, {*named}))
+    launching = next(filter(None, chosen), [*written])
+    if not launching:
+        lines = [line for line in map(partial(_launching, source), named) if line is not None]
+        launching = [Place(*line, 1 / len(lines), LAUNCHED) for line in dict.fromkeys(lines)]
     sizes = {place: _size_at(view, source, Location(place.file, place.line)) for place in launching}
     launching = [place for place in launching if sizes[place] is not None] or launching
     launching.sort(key=lambda place: -(sizes[place] or _Size()).known)
-    at = list(
-        dict.fromkeys(line for place in launching for line in (sizes[place] or _Size()).lines)
-    )
+    of_each = ((sizes[place] or _Size()).lines for place in launching)
+    at = [*dict.fromkeys(chain.from_iterable(of_each))]
     set_at = [Place(*line, 1 / len(at), SIZED) for line in at if len(at) <= _MOST_CHOICES]
     launching = [replace(place, share=1 / len(launching)) for place in launching]
     every = (*launching[:_SHOWN_FIRST], *set_at, *choices_of(view), *launching[_SHOWN_FIRST:])
@@ -329,11 +313,8 @@ def _sides(
             yield _values(source, around, extent, _DEEPEST_TEMPLATES), size, at
     shared = view.launch.number("shared_memory_dynamic")
     if len(expressions) > _SHARED_AT and shared is not None:
-        yield (
-            _values(source, around, expressions[_SHARED_AT], _DEEPEST_TEMPLATES),
-            round(shared),
-            None,
-        )
+        values = _values(source, around, expressions[_SHARED_AT], _DEEPEST_TEMPLATES)
+        yield values, round(shared), None
 
 
 def _size_at(view: LaunchView, source: _Source, line: Location) -> _Size | None:
@@ -346,15 +327,8 @@ def _size_at(view: LaunchView, source: _Source, line: Location) -> _Size | None:
         numbered = [value for value in fitting if value.number is not None] or fitting
         equal += numbered[0].number is not None
         if at is not None:
-            lines += [
-                *at,
-                *(
-                    line
-                    for value in numbered
-                    for line in value.lines
-                    if len(numbered) <= _MOST_CHOICES
-                ),
-            ]
+            few = numbered if len(numbered) <= _MOST_CHOICES else ()
+            lines += [*at, *(line for value in few for line in value.lines)]
     return _Size(tuple(dict.fromkeys(lines)), equal)
 
 
@@ -542,9 +516,7 @@ def _source(view: LaunchView) -> _Source:
         if len(text) <= _LONGEST_TEXT and not file.endswith(".py"):
             texts[file] = _OWN_TEXT.sub(lambda match: "\n" * match[0].count("\n"), text)
     functions = [function for file, text in texts.items() for function in _functions(file, text)]
-    lines = {
-        file: [line[:_LONGEST_LINE] for line in text.split("\n")] for file, text in texts.items()
-    }
+    lines = {file: [x[:_LONGEST_LINE] for x in text.split("\n")] for file, text in texts.items()}
     return _Source(lines, tuple(functions), {})
 
 
@@ -579,9 +551,8 @@ def _function(file: str, head: str, body: int) -> _Function | None:
     if match is None:
         return None
     listed = split_commas(rest[match.end() : closing_bracket(rest, match.end() - 1)])
-    names = [
-        [_NAME.findall(part.partition("=")[0]) for part in group] for group in (template, listed)
-    ]
-    template_names = tuple(words[-1] for words in names[0] if words)
-    parameters = tuple(words[-1] if words else "" for words in names[1])
+    groups = ([_NAME.findall(part.partition("=")[0]) for part in x] for x in (template, listed))
+    of_template, of_function = groups
+    template_names = tuple(words[-1] for words in of_template if words)
+    parameters = tuple(words[-1] if words else "" for words in of_function)
     return _Function(match[1], template_names, parameters, file, first, body, body, kept)

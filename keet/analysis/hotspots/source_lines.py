@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -74,18 +74,15 @@ class PartialSampling(NamedTuple):
 
 def partial_sampling(launch: Launch, samples: int) -> PartialSampling | None:
     """Set if samples are missing; `None` if they are complete or it can't be determined."""
-    interval = launch.get("sampling_interval_cycles")
-    active = launch.get("sm_active_cycles")
-    sms = launch.device.sm_count
-    if interval is None or active is None or not sms or samples < FEWEST_SAMPLES:
+    interval = launch.number("sampling_interval_cycles") or 0.0
+    active, sms = launch.number("sm_active_cycles") or 0.0, launch.device.sm_count
+    if not (interval > 0 and active > 0) or not sms or samples < FEWEST_SAMPLES:
         return None
-    if not (interval.value > 0 and active.value > 0):
-        return None
-    share = samples * interval.value / (sms * active.value)
+    share = samples * interval / (sms * active)
     if share >= NEARLY_ALL:
         return None
     # The option's value n stands for 2 ** (5 + n) cycles.
-    setting = round(math.log2(interval.value)) - 5 + math.ceil(math.log2(1 / share))
+    setting = round(math.log2(interval)) - 5 + math.ceil(math.log2(1 / share))
     name, remedy = _interval_option(launch.ncu_version), _LONGER_INTERVAL
     if name is not None:
         remedy = ProfileAgain(NcuOption(name, str(min(setting, _MAX_INTERVAL))))
@@ -291,9 +288,7 @@ class InstructionTable:
     def column(self, metric_id: str) -> Mapping[int, int] | None:
         if metric_id not in self._columns:
             named = map(self._named, metric_with_id(metric_id).names)
-            self._columns[metric_id] = next(
-                (column for column in named if column is not None), None
-            )
+            self._columns[metric_id] = next((c for c in named if c is not None), None)
         return self._columns[metric_id]
 
     def _named(self, name: str) -> Mapping[int, int] | None:
@@ -329,10 +324,7 @@ class InstructionTable:
         """The sum over each row's instructions, column by column, since most of a column is
         zeros."""
         row_of = {address: index for index, row in enumerate(rows) for address in row.members}
-        reasons = {
-            reason: _sums(column, row_of, len(rows))
-            for reason, column in self.stall_samples.items()
-        }
+        reasons = {r: _sums(c, row_of, len(rows)) for r, c in self.stall_samples.items()}
         samples = _sums(self.samples, row_of, len(rows))
         weights = _sums(self.weight, row_of, len(rows))
         costs = {name: _sums(c, row_of, len(rows)) for name, c in self.costs.items()}
@@ -344,7 +336,7 @@ class InstructionTable:
                 instructions=len(row.members),
                 samples=None if samples is None else samples[index],
                 share=weights[index] / self.total if weights and self.total else None,
-                stalls=_most_common((r, s[index]) for r, s in reasons.items() if s and s[index]),
+                stalls=_stalls({r: s[index] for r, s in reasons.items() if s and s[index]}),
                 **{name: column and column[index] for name, column in costs.items()},  # type: ignore[arg-type]
             )
             for index, row in enumerate(rows)
@@ -447,9 +439,9 @@ def _sums(
     return sums
 
 
-def _most_common(counts: Iterable[tuple[str, int]]) -> tuple[StallDocument, ...]:
-    ranked = sorted(counts, key=lambda pair: -pair[1])
-    return tuple(StallDocument(reason=reason, samples=samples) for reason, samples in ranked)
+def _stalls(samples: Mapping[str, int]) -> tuple[StallDocument, ...]:
+    """The most samples first."""
+    return tuple(StallDocument(reason=r, samples=n) for r, n in Counter(samples).most_common())
 
 
 # --- texts of source lines

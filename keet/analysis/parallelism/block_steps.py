@@ -103,15 +103,11 @@ def block_steps(view: LaunchView) -> BlockSteps | None:
                 less = 1.0 if in_registers else 1 - fewest if is_broadcast else 0.0
                 less = (INDIRECT if purpose in _PER_WARP else less) * near * executed
             gone[at] = max(gone.get(at, 0.0), less)
+    threads = sum(step.part * n for step, n in zip(steps, runs, strict=True)) / sum(runs)
     waits = waits_at_barriers(view)
-    samples = sum(wait.samples for wait in waits)
     waited = sum(wait.samples * idle[wait.position] for wait in waits)
-    return BlockSteps(
-        gone,
-        executed,
-        sum(step.part * n for step, n in zip(steps, runs, strict=True)) / sum(runs),
-        waited / samples if samples else 0.0,
-    )
+    samples = sum(wait.samples for wait in waits)
+    return BlockSteps(gone, executed, threads, waited / samples if samples else 0.0)
 
 
 def _stretches(view: LaunchView) -> list[_Stretch]:
@@ -193,13 +189,11 @@ class _WorkingThreads:
     def _lanes(self, at: int) -> float:
         """Share of the block's threads. Where loaded values decide which of them have work, any
         thread may be one that has: of each warp with work, all that reach the condition."""
-        program, flow = self.program, self.program.flow
-        most = WARP * program.counts[at]
-        by_data = self._by_data(at)
-        lanes = self._reach(at) if by_data else self.active.get(program.code[at].address, 0)
-        lanes *= self._left_by_data(flow.block_of[at])
+        program, active = self.program, self.active.get(self.program.code[at].address, 0)
+        lanes = self._reach(at) if self._by_data(at) else active
+        lanes *= self._left_by_data(program.flow.block_of[at])
         rounds = max(program.counts[self.barrier], program.counts[at])
-        return min(lanes, most) / rounds * self.fill
+        return min(lanes, WARP * program.counts[at]) / rounds * self.fill
 
     def _left_by_data(self, block: int) -> float:
         """How many times as many threads would reach a block if no branch of the stretch depended
@@ -269,9 +263,5 @@ def _own_values(view: LaunchView, program: SassProgram) -> set[int]:
             places[at] = (memory, read.get(memory.name), read.get(memory.uniform))
             if instruction.opcode == "STS":
                 stored[places[at]] += threads.get(instruction.address, 0)
-    return {
-        at
-        for at, place in places.items()
-        if program.code[at].opcode == "LDS"
-        and threads.get(program.code[at].address, 0) <= stored[place]
-    }
+    loads = ((at, place) for at, place in places.items() if program.code[at].opcode == "LDS")
+    return {at for at, place in loads if threads.get(program.code[at].address, 0) <= stored[place]}

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import MAJORITY, Parameter
 from keet.evidence import Evidence, Sentence, constant
-from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.machine_code.analyses.blame import BarrierWait
@@ -67,7 +66,7 @@ def per_warp(
     grid, block, warps = view.get("grid_size"), view.get("block_size"), launched_warps(view)
     if grid is None or block is None or warps is None:
         return None
-    return view.ledger.derived(name, Quantity(amount / warps, ""), label, *sources, grid, block)
+    return view.ledger.derived(name, amount / warps, label, *sources, grid, block)
 
 
 class EmptyLanes(NamedTuple):
@@ -214,12 +213,10 @@ def lone_thread(view: LaunchView) -> LoneThread | None:
         for position in sorted(alone)
         if threads.get(program.code[position].address, 0) <= program.counts[position]
     )
-    runs = sum(program.counts[position] for position in single)
-    if runs <= MAJORITY * sum(program.counts[position] for position in alone):
+    if view.code.share(single) <= MAJORITY * view.code.share(alone):
         return None
-    every = sum(program.counts[position] for position in program.ran)
     waiting = sum(wait.by_few for wait in waits) / sum(wait.samples for wait in waits)
-    return LoneThread(single, runs / every, waiting)
+    return LoneThread(single, view.code.share(single), waiting)
 
 
 REGROUPING = Parameter(
@@ -256,12 +253,8 @@ def short_path_part(view: LaunchView) -> float:
     for block in blocks:
         most[block.loop] = max(most.get(block.loop, 0.0), block.active)
     every = sum(block.executed * (max(most.values()) - block.active) for block in blocks)
-    cost = 0.0
-    for has_joined, path in groupby(
-        blocks, lambda block: block.active >= JOINED * most[block.loop]
-    ):
-        if not has_joined:
-            cost += _cost(list(path), most)
+    paths = groupby(blocks, lambda block: block.active >= JOINED * most[block.loop])
+    cost = sum(_cost([*path], most) for has_joined, path in paths if not has_joined)
     return min(1.0, cost / every) if every > 0 else 0.0
 
 
@@ -288,9 +281,7 @@ def _cost(path: list[_Block], most: Mapping[int, float]) -> float:
     at other times than its first one are other paths."""
     times = path[0].times
     length = sum(block.executed for block in path) / times
-    lost = sum(
-        block.executed * (most[block.loop] - block.active) for block in path if block.times == times
-    )
+    lost = sum(x.executed * (most[x.loop] - x.active) for x in path if x.times == times)
     return lost * min(1.0, REGROUPING / length)
 
 
@@ -369,7 +360,8 @@ def uneven_trips(view: LaunchView) -> UnevenTrips:
             even[position] = min(1.0, max(share, lanes / WARP))
             left[position] = max(left[position], even[position])
     every = sum(program.counts) or 1
-    saved = [
-        sum(program.counts[at] * (1 - x) for at, x in shares.items()) for shares in (left, even)
-    ]
-    return UnevenTrips(left, loops, *(1 - part / every for part in saved))
+
+    def executed(shares: Mapping[int, float]) -> float:
+        return 1 - sum(program.counts[at] * (1 - part) for at, part in shares.items()) / every
+
+    return UnevenTrips(left, loops, executed(left), executed(even))

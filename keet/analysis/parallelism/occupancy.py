@@ -11,9 +11,8 @@ launch what its blocks need: in none of those 291 launches would fewer blocks fi
 largest size. So a what-if takes the largest size, unless the launch itself shows that its size was
 set by hand.
 
-Bytes that are on their way to an SM at a time, and how many keep DRAM busy.
-
-By Little's law, DRAM is busy all the time only if its bytes per second times the time that a load
+Also the bytes that are on their way to an SM at a time, and how many of them keep DRAM busy. By
+Little's law, DRAM is busy all the time only if its bytes per second times the time that a load
 takes are on their way. What is on its way follows from the code: where a warp waits for loads, and
 how many bytes it gets per wait, times the warps of an SM. So it does not depend on how long the
 waits took: in the queue of a busy DRAM, waits are long with enough bytes on their way.
@@ -23,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from keet.analysis.launch_view import LaunchView, cached_per_view
@@ -35,7 +34,6 @@ from keet.analysis.roofline.memory import dram_ceiling
 from keet.documents.charts import Changed, OccupancyCurve, OccupancyDocument, OccupancyStep
 from keet.evidence import Evidence
 from keet.profile import Absent, Launch, Workload
-from keet.units import Quantity
 
 _REGISTER_UNIT = 256
 _WARPS_AT_A_TIME = 4
@@ -113,7 +111,7 @@ def limits(machine: Machine, block: Configuration, barriers: int | None = None) 
 
 
 def _up(amount: int, unit: int) -> int:
-    return math.ceil(amount / unit) * unit
+    return -(-amount // unit) * unit
 
 
 class OccupancyModel(NamedTuple):
@@ -151,9 +149,8 @@ def occupancy_model(launch: Launch) -> OccupancyModel | Absent:
         lacks = "the report does not say what a block takes, or what an SM has"
         return Absent(lacks, "profile with `--section LaunchStats`")
     warps, all_registers, largest = (int(amount or 0) for amount in per_sm)
-    driver, *of_launch = (
-        int(number(f"shared_memory_{part}") or 0) for part in ("driver", "static", "dynamic")
-    )
+    parts = (f"shared_memory_{part}" for part in ("driver", "static", "dynamic"))
+    driver, *of_launch = (int(number(part) or 0) for part in parts)
     block = Configuration(int(threads), int(registers), driver + sum(of_launch))
     barriers = int(number("block_limit_barriers") or 0) or None
     unit = shared_unit(launch.device.compute_capability)
@@ -185,48 +182,40 @@ def occupancy_curves(model: OccupancyModel) -> OccupancyDocument:
     fewest = model.limits(block._replace(shared=0)).least
     # The most that each number of blocks leaves to one.
     sizes = (shared // blocks // unit * unit - driver for blocks in range(fewest, 0, -1))
-    of_block, per_register = block.shared - driver, _REGISTER_UNIT // WARP
+    registers = range(8, most.registers + 8, _REGISTER_UNIT // WARP)
+    ends: dict[Changed, Iterable[int]] = {
+        "registers": (min(size, most.registers) for size in registers),
+        "shared_memory": (*(size for size in sizes if 0 <= size < most.shared), most.shared),
+        "block_size": range(WARP, most.threads + 1, WARP),
+    }
     return OccupancyDocument(
         warps=model.warps(block),
         most_warps=model.machine.warps,
         limited_by=model.limits(block).binding,
-        curves=(
-            _curve(
-                "registers",
-                block.registers,
-                (min(size, most.registers) for size in range(8, most.registers + 8, per_register)),
-                lambda size: model.warps(block._replace(registers=size)),
-                1,
-            ),
-            _curve(
-                "shared_memory",
-                of_block,
-                (*(size for size in sizes if 0 <= size < most.shared), most.shared),
-                lambda size: model.warps(block._replace(shared=size + driver)),
-                0,
-            ),
-            _curve(
-                "block_size",
-                block.threads,
-                range(WARP, most.threads + 1, WARP),
-                lambda size: model.warps(block._replace(threads=size)),
-                1,
-            ),
-        ),
+        curves=tuple(_curve(model, of, sizes) for of, sizes in ends.items()),
     )
 
 
-def _curve(
-    of: Changed, now: int, ends: Iterable[int], warps_at: Callable[[int], int], least: int
-) -> OccupancyCurve:
-    """`ends`: values up to which the number of warps is the same, ascending."""
-    steps: list[OccupancyStep] = []
+_FIELDS: Mapping[Changed, str] = {
+    "registers": "registers",
+    "shared_memory": "shared",
+    "block_size": "threads",
+}
+"""Of `Configuration`."""
+
+
+def _curve(model: OccupancyModel, of: Changed, ends: Iterable[int]) -> OccupancyCurve:
+    """`ends`: values up to which the number of warps is the same, ascending. Shared memory without
+    that of the driver."""
+    field, driver = _FIELDS[of], model.driver if of == "shared_memory" else 0
+    steps, least = list[OccupancyStep](), 0 if of == "shared_memory" else 1
     for end in ends:
-        warps = warps_at(end)
+        warps = model.warps(model.block._replace(**{field: end + driver}))
         if steps and steps[-1].warps == warps:
             least = steps.pop().least
         steps.append(OccupancyStep(least, end, warps))
         least = end + 1
+    now = getattr(model.block, field) - driver
     return OccupancyCurve(of=of, now=now, steps=tuple(steps))
 
 
@@ -292,9 +281,9 @@ def bytes_in_flight(view: LaunchView) -> BytesInFlight | None:
     # As many bytes arrive in the time of a load: loads whose results are waited for one by one may
     # have been issued together.
     least = (code.l2_read_bytes or 0) / duration / sms * LOAD_NS if duration else 0.0
-    amount = Quantity(max(per_wait * float(warps.value), least), "byte")
+    amount = max(per_wait * float(warps.value), least)
 
-    held = view.ledger.derived("bytes_in_flight", amount, label, warps, read)
+    held = view.ledger.derived("bytes_in_flight", amount, label, warps, read, unit="byte")
     per_thread = average * sum(
         counts[position] * code.program.code[position].width
         for position in code.program.ran
@@ -332,6 +321,6 @@ def _needed(view: LaunchView) -> Evidence | None:
     dram, sms = dram_ceiling(view.ledger, view.ceilings), view.launch.device.sm_count
     if isinstance(dram, Absent) or dram.peak is None or not sms:
         return None
-    amount = Quantity(float(dram.peak.value) * LOAD_NS * 1e-9 / sms, "byte")
+    amount = float(dram.peak.value) * LOAD_NS * 1e-9 / sms
     label = "bytes per SM on their way that keep DRAM busy"
-    return view.ledger.derived("bytes_in_flight_needed", amount, label, dram.peak)
+    return view.ledger.derived("bytes_in_flight_needed", amount, label, dram.peak, unit="byte")

@@ -166,12 +166,10 @@ def _width(view: LaunchView, *opcodes: str) -> float:
 def mostly_hits(view: LaunchView) -> bool:
     """Whether L1 mostly serves global loads that hit."""
     hits, misses = view.value("global_load_sectors_hit"), view.value("global_load_sectors_missed")
-    if hits is None or misses is None or hits <= 0 or misses < 0:
+    if not hits or misses is None or hits / (hits + misses) < MOSTLY_HITS:
         return False
-    shared = view.value("shared_load_wavefronts") or 0
-    if hits / (hits + misses) < MOSTLY_HITS:
-        return False
-    return shared < (view.value("global_load_requests") or 0)
+    shared, requests = map(view.value, ("shared_load_wavefronts", "global_load_requests"))
+    return (shared or 0) < (requests or 0)
 
 
 _EXCHANGE = (*LOADS, "STS", "BAR")
@@ -216,13 +214,10 @@ def _with_code(view: LaunchView, of_loads: float, of_others: float) -> dict[str,
     code, purposes = view.code.program.code, view.code.purposes
     moved = LOADS if _exchanges_left(view) is None else _EXCHANGE
     memory = part_of_memory(view, lambda position: code[position].opcode in moved)
-    gone = {
-        position: of_loads
-        if code[position].opcode in moved
-        else max(of_others, of_loads * memory)
-        if purposes[position].value == "address"
-        else of_others
-        for position in view.code.program.ran
-        if purposes[position].value not in _KEPT_PURPOSES
-    }
+    of_addresses = max(of_others, of_loads * memory)
+    gone = dict[int, float]()
+    for position in view.code.program.ran:
+        if (purpose := purposes[position].value) not in _KEPT_PURPOSES:
+            of_kind = of_addresses if purpose == "address" else of_others
+            gone[position] = of_loads if code[position].opcode in moved else of_kind
     return {unit: 1 - removed_part(view, gone, unit) for unit in ("issue", "ALU", "FMA")}

@@ -127,8 +127,8 @@ def evenness(view: LaunchView) -> Evenness | None:
     ratio = view.ratio("sm_evenness", "average over longest active SM", average, longest)
     if ratio is None:
         return None
-    percent, label = Quantity(100 * float(ratio.value), "%"), "average of the longest active SM"
-    return Evenness(ratio, view.ledger.derived("sm_evenness_pct", percent, label, ratio))
+    percent, label = 100 * float(ratio.value), "average of the longest active SM"
+    return Evenness(ratio, view.ledger.derived("sm_evenness_pct", percent, label, ratio, unit="%"))
 
 
 def among_those_with_blocks(view: LaunchView, even: Evenness, spread: float) -> Evenness:
@@ -138,8 +138,8 @@ def among_those_with_blocks(view: LaunchView, even: Evenness, spread: float) -> 
         return even
     part, label = min(1.0, float(even.ratio.value) / spread), "average SM with a block over longest"
     derived = view.ledger.derived
-    ratio = derived("sm_evenness_with_blocks", Quantity(part, ""), label, even.ratio)
-    share = derived("sm_evenness_with_blocks_pct", Quantity(100 * part, "%"), label, ratio)
+    ratio = derived("sm_evenness_with_blocks", part, label, even.ratio)
+    share = derived("sm_evenness_with_blocks_pct", 100 * part, label, ratio, unit="%")
     return Evenness(ratio, share, spread)
 
 
@@ -164,7 +164,7 @@ def held_of_equal(view: LaunchView, even: Evenness) -> Evidence | None:
     part = float(held.value) * float(even.ratio.value) / (float(fit.value) * shape.expected)
     label = "resident warps over those of blocks that take equally long"
     return view.ledger.derived(
-        "held_of_equal_blocks", Quantity(100 * part, "%"), label, held, fit, even.ratio, shape.waves
+        "held_of_equal_blocks", 100 * part, label, held, fit, even.ratio, shape.waves, unit="%"
     )
 
 
@@ -191,8 +191,8 @@ def unequal_work(view: LaunchView, even: Evenness) -> float:
     or share its bandwidth with more others, take longer, and other blocks would not change that.
     Long items may execute few instructions while they wait, so a part of the unevenness is enough.
     """
-    counted = [view.ledger.named(name, "instructions of a scheduler") for name in _INSTRUCTIONS]
-    average, most = counted
+    label = "instructions of a scheduler"
+    average, most = (view.ledger.named(name, label) for name in _INSTRUCTIONS)
     if average is None or most is None or not most.value or even.ratio.value >= 1:
         return 1.0
     uneven = 1 - min(1.0, float(average.value) / float(most.value) / even.spread)
@@ -229,7 +229,7 @@ def _issued(view: LaunchView) -> Evidence | None:
         return None
     amount = float(share.value) / 100 * float(elapsed.value) * sms * SCHEDULERS
     return view.ledger.derived(
-        "instructions_issued", Quantity(amount, "inst"), "instructions issued", share, elapsed
+        "instructions_issued", amount, "instructions issued", share, elapsed, unit="inst"
     )
 
 
@@ -285,24 +285,18 @@ def _between_barriers(view: LaunchView) -> float:
     not help."""
     if view.code is None:
         return 1.0
-    program = view.code.program
-    counts: dict[bool, float] = {True: 0.0, False: 0.0}
+    program, accesses, barriers = view.code.program, 0, 0
     for position in program.ran:
-        is_access = program.code[position].opcode in BY_PIPE["LSU"]
-        if is_access or program.code[position].is_barrier:
-            counts[is_access] = max(counts[is_access], float(program.counts[position]))
-    accesses, barriers = counts[True], counts[False]
+        if program.code[position].opcode in BY_PIPE["LSU"]:
+            accesses = max(accesses, program.counts[position])
+        elif program.code[position].is_barrier:
+            barriers = max(barriers, program.counts[position])
     return min(1.0, accesses / barriers) if accesses and barriers else 1.0
 
 
 QUEUES = (
-    "not_selected",
-    "dispatch_stall",
-    "math_pipe_throttle",
-    "lg_throttle",
-    "mio_throttle",
-    "tex_throttle",
-    "barrier",
+    *("not_selected", "dispatch_stall", "barrier"),
+    *("math_pipe_throttle", "lg_throttle", "mio_throttle", "tex_throttle"),
 )
 """Warp states that disappear if fewer warps share an SM."""
 
@@ -347,13 +341,7 @@ def _share_of_steps(view: LaunchView, *, is_outside: bool) -> float:
     return min(1.0, cycles / elapsed)
 
 
-_REQUESTS = (
-    "global_load_requests",
-    "global_store_requests",
-    "local_load_requests",
-    "local_store_requests",
-    "texture_requests",
-)
+_REQUESTS = ("global_load", "global_store", "local_load", "local_store", "texture")
 
 
 class IdleWarps(NamedTuple):
@@ -378,7 +366,7 @@ def idle_warps(view: LaunchView) -> IdleWarps | None:
     if idle <= 0 or no_result <= 0:
         return None
     sources = filter(None, (view.get("grid_size"), view.get("block_size"), counted))
-    share = view.ledger.derived("idle_warps", Quantity(100 * idle, "%"), label, *sources)
+    share = view.ledger.derived("idle_warps", 100 * idle, label, *sources, unit="%")
     return IdleWarps(share, idle * no_result)
 
 
@@ -395,7 +383,7 @@ def _accesses(view: LaunchView) -> float | None:
     """Memory accesses of warps, by opcode or by requests: an instruction whose predicate is off in
     all threads makes none. Those to shared memory by opcode; by wavefronts, which are more, if
     opcodes were not counted. None: not counted."""
-    counts = [view.launch.number(metric) for metric in _REQUESTS]
+    counts = [view.launch.number(f"{access}_requests") for access in _REQUESTS]
     shared = view.launch.number("shared_wavefronts")
     if view.opcodes:
         shared = view.count(*SHARED | TMA)
@@ -409,8 +397,7 @@ def _no_result(view: LaunchView) -> float:
     """Share of the instructions that are not arithmetic on data. Without the machine code: all or
     none, by whether a warp executes few."""
     if view.code is not None:
-        value = sum(share for kind, share in view.code.mix if kind.value in ("value", "unknown"))
-        return 1 - value
+        return 1 - sum(n for kind, n in view.code.mix if kind.value in ("value", "unknown"))
     instructions = instructions_per_warp(view)
     return 1.0 if instructions is not None and instructions.value <= FEW_INSTRUCTIONS else 0.0
 
@@ -501,13 +488,13 @@ def resident_blocks(view: LaunchView) -> ResidentBlocks | None:
         limits = tuple(limit for limit in limits if limit != "shared memory")
     derived, label = view.ledger.derived, "blocks that fit on an SM at a time"
     least = min(float(allowed.value) for allowed in allowing)
-    fit = derived("blocks_per_sm", Quantity(least, ""), label, *allowing)
+    fit = derived("blocks_per_sm", least, label, *allowing)
     grid, sms = view.get("grid_size"), view.launch.device.sm_count
     each_gets = math.ceil(float(grid.value) / sms) if grid and sms else 0
     if grid is None or not 0 < each_gets < least:
         return ResidentBlocks(fit, limits, None, 0 < each_gets <= least)
     label = "blocks per SM that the grid has, rounded up"
-    by_grid = derived("blocks_given", Quantity(each_gets, ""), label, grid)
+    by_grid = derived("blocks_given", each_gets, label, grid)
     return ResidentBlocks(fit, limits, by_grid, True)
 
 
@@ -536,7 +523,7 @@ def few_warps(view: LaunchView) -> tuple[Sentence, tuple[Evidence, ...]] | None:
     if blocks.given is not None and warps:  # more blocks help up to what fits
         most = min(most, warps * int(blocks.fit.value))
     label = "warps that an SM can hold"
-    can = view.ledger.derived("warps_an_sm_can_hold", Quantity(most, ""), label, held)
+    can = view.ledger.derived("warps_an_sm_can_hold", most, label, held)
     if (
         possible_warps := _given_warps(view, blocks)
     ) and held.value < MAJORITY * possible_warps.value:
@@ -564,7 +551,7 @@ def _allowed_warps(view: LaunchView, blocks: ResidentBlocks) -> Evidence | None:
     block, warps_per_block, most = view.get("block_size"), warps_of_block(view), blocks.resident
     if block is None or warps_per_block is None:
         return None
-    warps = Quantity(warps_per_block * float(most.value), "")
+    warps = warps_per_block * float(most.value)
     label = "warps of an SM with as many blocks as its limit allows"
     return view.ledger.derived("warps_allowed", warps, label, block, most)
 
@@ -578,7 +565,7 @@ def _given_warps(view: LaunchView, blocks: ResidentBlocks) -> Evidence | None:
         return None
     warps = warps_per_block * min(max(1.0, float(grid.value) / sms), float(blocks.fit.value))
     label = "warps that an SM with work gets at a time"
-    return view.ledger.derived("warps_given", Quantity(warps, ""), label, grid, block, blocks.fit)
+    return view.ledger.derived("warps_given", warps, label, grid, block, blocks.fit)
 
 
 def occupancy_limit(launch: Launch) -> str:

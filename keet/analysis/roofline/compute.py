@@ -65,35 +65,28 @@ Found = tuple[list[Ceiling], dict[str, Absent]]
 
 def compute_ceilings(ledger: LaunchLedger, units: Ceilings) -> Found:
     """The ceilings whose work and peak are known, and why others are not."""
-    ceilings: list[tuple[str, Ceiling | Absent]] = [
-        (scalar.id, _scalar_ceiling(ledger, units, scalar)) for scalar in _SCALARS
-    ]
+    ceilings: dict[str, Ceiling | Absent] = {
+        scalar.id: _scalar_ceiling(ledger, units, scalar) for scalar in _SCALARS
+    }
     works = tensor_work(ledger)
     if isinstance(works, Absent):
-        return known_and_absent([*ceilings, ("tensor", works)])
+        return known_and_absent({**ceilings, "tensor": works}.items())
     is_alone = len(works) == 1 and has_pipe_alone(ledger.launch)
     for work in works:
-        ceilings.append((f"tensor_{work.type}", _tensor_ceiling(ledger, work, is_alone=is_alone)))
-    return known_and_absent(ceilings)
+        ceilings[f"tensor_{work.type}"] = _tensor_ceiling(ledger, work, is_alone=is_alone)
+    return known_and_absent(ceilings.items())
 
 
 def _scalar_ceiling(ledger: LaunchLedger, units: Ceilings, scalar: _Scalar) -> Ceiling | Absent:
-    achieved = _scalar_rate(ledger, scalar)
+    remedy = f"profile with: ncu --section {scalar.section}"
+    achieved, label = _scalar_rate(ledger, scalar), scalar.label
     if achieved is None:
-        return Absent(
-            f"{scalar.label} operations were not collected",
-            f"profile with: ncu --section {scalar.section}",
-        )
+        return Absent(f"{label} operations were not collected", remedy)
     peak = _scalar_peak(ledger, scalar)
     if peak is None:
-        return Absent(
-            f"the {scalar.label} peak is in neither the report nor keet's catalog",
-            f"profile with: ncu --section {scalar.section}",
-        )
+        return Absent(f"the {label} peak is in neither the report nor keet's catalog", remedy)
     stage = units.stage(scalar.pipe)
-    return ceiling_of_rate(
-        ledger, scalar.id, scalar.label, achieved, peak, kind="compute", stage=stage
-    )
+    return ceiling_of_rate(ledger, scalar.id, label, achieved, peak, kind="compute", stage=stage)
 
 
 def _scalar_rate(ledger: LaunchLedger, scalar: _Scalar) -> Evidence | None:
@@ -152,8 +145,8 @@ def _parts(ledger: LaunchLedger, scalar: _Scalar, kind: str) -> Mapping[str, Evi
     """Counts of additions, multiplications and multiply-adds; None unless all three are known."""
     if scalar.id == "fp16" and kind == "total":
         return None  # the catalog has no counts of its additions
-    counts = {op: ledger.measured(f"inst_{scalar.letter}{op}_{kind}") for op in _OPERATIONS}
-    measured = {op: evidence for op, evidence in counts.items() if evidence is not None}
+    counts = ((op, ledger.measured(f"inst_{scalar.letter}{op}_{kind}")) for op in _OPERATIONS)
+    measured = {op: evidence for op, evidence in counts if evidence is not None}
     return measured if len(measured) == len(_OPERATIONS) else None
 
 
@@ -216,9 +209,8 @@ _NO_TENSOR_PEAK = Absent(
     "profile with: ncu --section SpeedOfLight_HierarchicalTensorRooflineChart",
 )
 
-_PIPES = {"fp64": "pipe_tensor_dp_pct"} | dict.fromkeys(
-    ("int8", "int4", "int1"), "pipe_tensor_int_pct"
-)
+_INTEGERS = ("int8", "int4", "int1")
+_PIPES = {"fp64": "pipe_tensor_dp_pct"} | dict.fromkeys(_INTEGERS, "pipe_tensor_int_pct")
 """By type; that of others is the pipe of floats."""
 _CATALOG_FACTORS = {"fp16": 1.0, "bf16": 1.0, "tf32": 0.5, "fp8": 2.0, "int8": 2.0}
 """Rates relative to the dense FP16 rate, on 8.0 and 9.0; ncu's peaks on an H200 agree."""
@@ -268,9 +260,8 @@ def _counter_peak(ledger: LaunchLedger, work: TensorWork) -> Peak | None:
         if speed and per_cycle and value and value > 0:
             rate = Quantity(value * speed.value, f"{work.operations.unit}/s")
             label = f"Tensor {LABELS[work.type]} peak ({' and '.join(work.families)})"
-            peak = ledger.derived(
-                f"roofline.tensor_{work.type}.peak", rate, label, per_cycle, speed
-            )
+            entry = f"roofline.tensor_{work.type}.peak"
+            peak = ledger.derived(entry, rate, label, per_cycle, speed)
             return Peak(peak, "report: peak per cycle x SM clock")
     return None
 

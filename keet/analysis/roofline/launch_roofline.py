@@ -26,6 +26,7 @@ from keet.analysis.hardware.ceilings import (
     Ceilings,
     clock,
     nearest,
+    positive,
 )
 from keet.analysis.hardware.stages import UnitStage, measured_stages
 from keet.analysis.ledger import LaunchLedger
@@ -134,10 +135,7 @@ class LaunchRoofline(RooflineLaunch):
     FLOP nor bytes."""
 
     def __repr__(self) -> str:
-        near = (
-            f"{ceiling.id} at {ceiling.reached:.0f} of its peak"
-            for ceiling in self.nearest_ceilings
-        )
+        near = (f"{c.id} at {c.reached:.0f} of its peak" for c in self.nearest_ceilings)
         return (
             f"<LaunchRoofline #{self.id} {self.kernel}: {', '.join(near) or 'no ceiling is known'}>"
         )
@@ -181,10 +179,7 @@ def find_roofline(launch: Launch, ledger: LaunchLedger | None = None) -> LaunchR
         uncounted=_busiest(uncounted),
         reading=Sentence(" ").join(sentences),
         notes=list(_notes(ledger, compute, memory, constants=constants)),
-        skipped=[
-            Skipped(check=check, reason=why.reason, remedy=why.remedy)
-            for check, why in absent.items()
-        ],
+        skipped=[Skipped(check=c, reason=x.reason, remedy=x.remedy) for c, x in absent.items()],
         evidence={entry.id: entry for entry in ledger},
     )
 
@@ -222,11 +217,9 @@ def _intensities(
 ) -> Iterator[IntensityDocument]:
     """Not where nothing was computed or moved: a logarithmic plot has no point for it."""
     for arithmetic, level in product(compute, memory):
-        done, moved = arithmetic.achieved, level.achieved
+        done, moved = positive(arithmetic.achieved), positive(level.achieved)
         peak, bandwidth = arithmetic.peak, level.peak
         if done is None or moved is None or peak is None or bandwidth is None:
-            continue
-        if not (done.value > 0 and moved.value > 0):
             continue
         stem = f"roofline.{arithmetic.id}.{level.id}"
         where = f"{arithmetic.name} over {level.name} bytes"
@@ -341,13 +334,9 @@ def _what_else(
     stage, why = max(stages, key=lambda pair: pair[0].busy.value, default=(None, ""))
     if stage and stage.busy.value >= max(NEAR_PEAK, top):
         name = stage_name(stage)
-        yield Sentence(
-            "But {name} {are} {busy:.0f} busy: {why}.",
-            name=name,
-            are="are" if name.endswith("s") else "is",
-            busy=stage.busy,
-            why=why,
-        )
+        are = "are" if name.endswith("s") else "is"
+        text = "But {name} {are} {busy:.0f} busy: {why}."
+        yield Sentence(text, name=name, are=are, busy=stage.busy, why=why)
     elif top >= NEAR_PEAK:
         return
     elif link and link.achieved and link.reached.value > top:

@@ -89,8 +89,8 @@ def _dram_counted(ledger: LaunchLedger) -> Evidence | None:
     read, written = (ledger.measured(f"dram_bytes_{way}") for way in ("read", "written"))
     if read is None or written is None:
         return None
-    total = Quantity(read.value + written.value, "byte")
-    amount = ledger.derived("roofline.dram.bytes", total, "DRAM bytes", read, written)
+    total = read.value + written.value
+    amount = ledger.derived("roofline.dram.bytes", total, "DRAM bytes", read, written, unit="byte")
     return per_second(ledger, "roofline.dram.achieved", "DRAM bytes per second", amount)
 
 
@@ -110,9 +110,8 @@ def slow_dram_clock(ledger: LaunchLedger) -> DramClocks | None:
     it is cycles over duration, and ncu counts no cycles while a launch starts. Of 90 launches on 14
     GPUs, all that last longer than 20 us have 95 % of the device's clock or more."""
     measured = positive(ledger.measured("dram_frequency"))
-    stated, duration = (
-        positive(ledger.measured(name)) for name in ("device_memory_clock", "duration")
-    )
+    counted = map(ledger.measured, ("device_memory_clock", "duration"))
+    stated, duration = map(positive, counted)
     if measured is None or stated is None or duration is None:
         return None
     hertz = Quantity(1000 * float(stated.value), "hz")
@@ -173,7 +172,11 @@ def _l2(ledger: LaunchLedger, units: Ceilings) -> Ceiling | Absent:
     peak = _l2_peak(ledger, sectors, everybodys) if sectors else None
     if sectors is None or peak is None:
         sectors, peak = everybodys, _lookup_peak(ledger, everybodys, 1.0)
-    achieved = _sector_rate(ledger, "roofline.l2.achieved", sectors)
+    achieved = None
+    if sectors is not None:
+        amount = sectors.value * SECTOR
+        moved = ledger.derived("roofline.l2.bytes", amount, "L2 bytes", sectors, unit="byte")
+        achieved = per_second(ledger, "roofline.l2.achieved", "L2 bytes per second", moved)
     if achieved is None or peak is None:
         return _share_alone(units, "l2") or Absent(
             "L2 traffic was not measured",
@@ -182,21 +185,13 @@ def _l2(ledger: LaunchLedger, units: Ceilings) -> Ceiling | Absent:
     return _level(ledger, units, "l2", achieved, peak)
 
 
-def _sector_rate(ledger: LaunchLedger, name: str, sectors: Evidence | None) -> Evidence | None:
-    if sectors is None:
-        return None
-    amount = Quantity(sectors.value * SECTOR, "byte")
-    moved = ledger.derived("roofline.l2.bytes", amount, "L2 bytes", sectors)
-    return per_second(ledger, name, "L2 bytes per second", moved)
-
-
 def _l2_peak(ledger: LaunchLedger, sectors: Evidence, everybodys: Evidence | None) -> Peak | None:
     per_cycle = positive(ledger.measured("l2_peak_bytes_per_cycle"))
     speed = positive(ledger.measured("l2_clock"))
     if per_cycle and speed:
-        rate = Quantity(per_cycle.value * speed.value, "byte/s")
+        rate = per_cycle.value * speed.value
         return Peak(
-            ledger.derived("roofline.l2.peak", rate, "L2 peak", per_cycle, speed),
+            ledger.derived("roofline.l2.peak", rate, "L2 peak", per_cycle, speed, unit="byte/s"),
             "report: peak per cycle x L2 clock",
         )
     own_share = positive(ledger.measured("l2_l1_sectors_pct"))
@@ -222,7 +217,7 @@ def _peak_by_share(
         return None
     rate = sectors.value * SECTOR / (duration.value * 1e-9) / (share.value / 100)
     peak = ledger.derived(
-        "roofline.l2.peak", Quantity(rate * part, "byte/s"), "L2 peak", sectors, share, duration
+        "roofline.l2.peak", rate * part, "L2 peak", sectors, share, duration, unit="byte/s"
     )
     usable, every = (constant(n, "", "lookups of sectors") for n in (2, 3))
     words = Sentence(", of which SMs can use {some:d} in {all:d}", some=usable, all=every)
@@ -289,7 +284,7 @@ def _lines(
     if ledger.launch.device.compute_capability not in _LINE_KNOWN:
         return _NO_LINE
     amount = ledger.derived(
-        f"roofline.{level}.bytes", Quantity(cycles.value * LINE, "byte"), label, cycles
+        f"roofline.{level}.bytes", cycles.value * LINE, label, cycles, unit="byte"
     )
     achieved = per_second(ledger, f"roofline.{level}.achieved", f"{label} per second", amount)
     speed, sms = clock(ledger), positive(first(ledger, "launch_sm_count", "device_sm_count"))

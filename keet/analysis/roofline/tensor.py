@@ -108,16 +108,21 @@ def tensor_work(ledger: LaunchLedger) -> tuple[TensorWork, ...] | Absent:
     launch = ledger.launch
     opcodes = _matrix_opcodes(launch)
     if opcodes is not None:
-        parsed = {opcode: parse_opcode(opcode) for opcode in opcodes}
-        if None not in parsed.values():
-            matrices = {opcode: matrix for opcode, matrix in parsed.items() if matrix is not None}
+        parsed = ((opcode, parse_opcode(opcode)) for opcode in opcodes)
+        matrices = {opcode: matrix for opcode, matrix in parsed if matrix is not None}
+        if len(matrices) == len(opcodes):
             return tuple(_from_opcodes(ledger, opcodes, matrices))
     if counted := _from_counters(ledger):
         return counted
     shares = [share for share in map(ledger.measured, _TENSOR_SHARES) if share is not None]
     if opcodes is None and shares and not any(share.value > 0 for share in shares):
         return ()
-    return _absent(opcodes)
+    for unknown in opcodes or ():
+        if parse_opcode(unknown) is None:
+            lacks = f"{unknown} does not tell the shape of its matrices"
+            return Absent(lacks, "profile with: ncu --set full")
+    lacks = "tensor operations were not collected by type"
+    return Absent(lacks, "profile with: ncu --section InstructionStats")
 
 
 def has_pipe_alone(launch: Launch) -> bool:
@@ -232,25 +237,11 @@ def _counted(
 
 
 _TENSOR_SHARES = (
-    "pipe_tensor_pct",
-    "pipe_tensor_fp_pct",
-    "pipe_tensor_int_pct",
-    "pipe_tensor_dp_pct",
-    "inst_pipe_tensor_fp_active_pct",
-    "inst_pipe_tensor_int_active_pct",
+    *("pipe_tensor_pct", "pipe_tensor_fp_pct", "pipe_tensor_int_pct", "pipe_tensor_dp_pct"),
+    *("inst_pipe_tensor_fp_active_pct", "inst_pipe_tensor_int_active_pct"),
 )
 
 
-def _absent(opcodes: Mapping[str, float] | None) -> Absent:
-    if opcodes:
-        unknown = next(opcode for opcode in opcodes if parse_opcode(opcode) is None)
-        lacks = f"{unknown} does not tell the shape of its matrices"
-        return Absent(lacks, "profile with: ncu --set full")
-    lacks = "tensor operations were not collected by type"
-    return Absent(lacks, "profile with: ncu --section InstructionStats")
-
-
-_STEM = "sm__ops_path_tensor_"
 _PATH = re.compile(
     r"sm__ops_path_tensor_(?:op_\w+?mma_)?src_(?P<type>[a-z]+\d+)(?:_\w+)?"
     r"\.(?:avg|sum)\.pct_of_peak_sustained_elapsed"
@@ -268,7 +259,7 @@ def path_share(ledger: LaunchLedger, type_id: str | None = None) -> Evidence | N
     path was measured, or none was used."""
     shares: dict[str, float] = {}
     for name in ledger.launch.metric_names():
-        match = _PATH.fullmatch(name) if name.startswith(_STEM) else None
+        match = _PATH.fullmatch(name)
         if match is not None and type_id in (None, match["type"]):
             shares[name] = ledger_value(ledger, name) or 0.0
     busiest = max(shares, key=lambda name: shares[name], default="")
@@ -295,9 +286,8 @@ def real_share(ledger: LaunchLedger, busy: Evidence, type_id: str | None = None)
     real = float(busy.value) * (1 + part)
     if not part or real > _LARGEST_PERCENT:  # above: the pipe does not count them at the full rate
         return busy
-    share = Quantity(real, "%")
     label = "Tensor pipe busy, with FP32 accumulation at half rate"
-    return ledger.derived("tensor_share_of_half_rate", share, label, busy)
+    return ledger.derived("tensor_share_of_half_rate", real, label, busy, unit="%")
 
 
 def with_real_share(ledger: LaunchLedger, stage: UnitStage) -> UnitStage:

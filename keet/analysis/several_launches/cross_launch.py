@@ -35,16 +35,13 @@ from keet.analysis.several_launches.traffic import (
     repeated_kernels,
     round_trips,
     saved_us,
-    written_and_read,
+    with_number,
 )
 from keet.documents.explain import CrossLaunchDocument, Kind
 from keet.evidence import Confidence, Evidence, Sentence
+from keet.formatting import listed
 from keet.profile import Launch, Workload
 from keet.profile.run_link import by_kernel_and_shape, iterate_launches, median
-from keet.units import Quantity
-
-__all__ = ["CrossLaunchDocument", "Kind", "find_cross_launch", "written_and_read"]
-
 
 SAVED_ACROSS = Parameter(0.02, "least saving across launches, of their time", "judgement")
 TINY_COUNT = Parameter(8, "number of launches from which tiny ones matter", "judgement")
@@ -111,39 +108,32 @@ class _Writer:
     """Texts with their evidence."""
 
     def __init__(self, ledger: Ledger, total_us: float) -> None:
-        self.ledger = ledger
+        self.amount = ledger.numbers("across_")
         self.total_us = total_us
 
     def is_worth(self, saved_us: float | None, moved: float, launch: Launch) -> bool:
         least = SAVED_PART if _cached(moved, launch) else SAVED_ACROSS
         return saved_us is None or saved_us >= least * self.total_us
 
-    def amount(
-        self, name: str, value: float, unit: str, label: str, *sources: Evidence
-    ) -> Evidence:
-        return self.ledger.derived(f"across_{name}", Quantity(value, unit), label, *sources)
-
     def saved(self, name: str, us: float | None, *sources: Evidence) -> Evidence | None:
         label = "time that would be saved"
-        return None if us is None else self.amount(f"{name}_saved", us, "us", label, *sources)
+        return None if us is None else self.amount(f"{name}_saved", us, label, "us", *sources)
 
     def pair(self, trip: RoundTrip) -> CrossLaunchDocument:
         first, others = trip.links[0], trip.links[1:]
         sender, receiver = first.writer.launch, first.reader.launch
         name = f"{sender.id}_{receiver.id}"
-        written = self.amount(f"{name}_written", first.written, "byte", f"written by #{sender.id}")
-        read = self.amount(f"{name}_read", first.read, "byte", f"read by #{receiver.id}")
+        written = self.amount(f"{name}_written", first.written, f"written by #{sender.id}", "byte")
+        read = self.amount(f"{name}_read", first.read, f"read by #{receiver.id}", "byte")
         saved = self.saved(name, trip.saved_us, written, read)
-        is_plain = first.inputs == 1 and not first.same_input and not first.others
-        likely = "Likely" if is_plain else "Possible"
         one_of = self._one_of(name, first)
         text = Sentence(
             "{likely} round trip through memory: {one} writes {written}, and then {other} reads "
             "{read}{relation}{one_of}. If that is the same data, fusing them {saves}{cached}.",
-            likely=likely,
-            one=_named(sender),
+            likely="Likely" if first.is_plain else "Possible",
+            one=with_number(sender),
             written=written,
-            other=_named(receiver),
+            other=with_number(receiver),
             read=read,
             relation=_relation(first),
             one_of=one_of,
@@ -159,9 +149,7 @@ class _Writer:
         """That other kernels read as much, too, so that any of them may read what was written."""
         if not link.others:
             return Sentence()
-        count = self.amount(
-            f"{name}_readers", 1 + len(link.others), "", "kernels that read as much"
-        )
+        count = self.amount(f"{name}_readers", 1 + len(link.others), "kernels that read as much")
         return Sentence(
             ", one of {count:count} kernels that read as much (also {others})",
             count=count,
@@ -171,8 +159,8 @@ class _Writer:
     def chain(self, trip: RoundTrip) -> CrossLaunchDocument:
         first = trip.chain[0]
         name = f"{first.launch.id}_chain"
-        moved = self.amount(f"{name}_bytes", trip.links[0].written, "byte", "moved by each")
-        count = self.amount(f"{name}_count", len(trip.chain), "", "launches in a row")
+        moved = self.amount(f"{name}_bytes", trip.links[0].written, "moved by each", "byte")
+        count = self.amount(f"{name}_count", len(trip.chain), "launches in a row")
         saved = self.saved(name, trip.saved_us, moved)
         cached = _cached(trip.links[0].written, first.launch)
         is_plain = all(link.same_input for link in trip.links)
@@ -212,10 +200,6 @@ def _finding(  # noqa: PLR0913, PLR0917 - what a finding is made of
     )
 
 
-def _named(launch: Launch) -> str:
-    return f"{launch.kernel} (#{launch.id})"
-
-
 def _relation(link: Link) -> str:
     if link.inputs == 2:
         return " (twice as much: perhaps this and another input)"
@@ -225,11 +209,8 @@ def _relation(link: Link) -> str:
 
 
 def _saves(saved: Evidence | None, others: Sequence[Link]) -> Sentence:
-    again = "".join(
-        f"{', ' if number else ' (also '}#{link.writer.launch.id} and #{link.reader.launch.id}"
-        for number, link in enumerate(others[:_MOST_NAMED_LAUNCHES])
-    )
-    again += (", …)" if len(others) > _MOST_NAMED_LAUNCHES else ")") if others else ""
+    pairs = [f"#{link.writer.launch.id} and #{link.reader.launch.id}" for link in others]
+    again = f" (also {listed(pairs, _MOST_NAMED_LAUNCHES)})" if pairs else ""
     if saved is None:
         return Sentence("saves writing it and reading it back{again}", again=again)
     text = "saves up to {saved:base} of writing it, reading it back and starting again{again}"
@@ -247,21 +228,13 @@ def _cached(moved: float, launch: Launch) -> str:
 
 
 def _confidence(link: Link) -> Confidence:
-    sure = (
-        link.inputs == 1
-        and not link.same_input
-        and not link.others
-        and not _cached(link.written, link.reader.launch)
-    )
-    return "medium" if sure else "low"
+    fits_into_l2 = _cached(link.written, link.reader.launch)
+    return "medium" if link.is_plain and not fits_into_l2 else "low"
 
 
 def _names(launches: Sequence[Traffic]) -> str:
-    named = ", ".join(
-        f"#{traffic.launch.id} {traffic.launch.kernel}"
-        for traffic in launches[:_MOST_NAMED_LAUNCHES]
-    )
-    return f"{named}, …" if len(launches) > _MOST_NAMED_LAUNCHES else named
+    named = [f"#{traffic.launch.id} {traffic.launch.kernel}" for traffic in launches]
+    return listed(named, _MOST_NAMED_LAUNCHES)
 
 
 def _ids(launches: Iterator[Traffic] | Sequence[Traffic]) -> tuple[int, ...]:
@@ -275,35 +248,33 @@ def _repeated(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLau
     """The same kernel, several times, each time moving the same bytes through DRAM."""
     by_id = {traffic.launch.id: traffic for traffic in launches}
     groups = by_kernel_and_shape([traffic.launch for traffic in launches])
-    every = [[by_id[launch.id] for launch in group] for group in groups if len(group) > 1]
-    for passes in every:
-        # Where the kernel runs with another shape between each two of them, a chain of sizes starts
-        # again, such as that of a reduction: these are repetitions, not passes.
-        ids, kernel = {traffic.launch.id for traffic in passes}, passes[0].launch.name.full
-        is_pass = [
-            traffic.launch.id in ids for traffic in launches if traffic.launch.name.full == kernel
-        ]
-        if any(map(all, pairwise(is_pass))) and not _are_timed(passes, every):
+    group_of = {launch.id: number for number, group in enumerate(groups) for launch in group}
+    of_kernel: dict[str, list[int]] = defaultdict(list)
+    """The groups of a kernel's launches, in their order."""
+    for launch in by_id.values():
+        of_kernel[launch.launch.name.full].append(group_of[launch.launch.id])
+    # Where the kernel runs with another shape between each two of them, a chain of sizes starts
+    # again, such as that of a reduction: these are repetitions, not passes.
+    in_a_row = {one for order in of_kernel.values() for one, then in pairwise(order) if one == then}
+    for number in sorted(in_a_row):
+        own = groups[number]
+        others = (groups[n] for n in {*of_kernel[own[0].name.full]} if n != number)
+        shapes = [by_id[other[0].id] for other in others if len(other) == len(own)]
+        passes = [by_id[launch.id] for launch in own]
+        if not _are_timed(passes, shapes):
             yield from _passes(passes, writer)
 
 
-def _are_timed(passes: Sequence[Traffic], every: Sequence[Sequence[Traffic]]) -> bool:
+def _are_timed(passes: Sequence[Traffic], shapes: Sequence[Traffic]) -> bool:
     """Whether the kernel reads the same bytes as often with another launch shape, which a program
-    does that compares shapes; or whether NVTX ranges number the launches."""
+    does that compares shapes; or whether NVTX ranges number the launches. `shapes`: one launch of
+    each other shape that runs as often."""
     first = passes[0]
-    shapes = [
-        other[0]
-        for other in every
-        if other is not passes
-        and other[0].launch.name.full == first.launch.name.full
-        and len(other) == len(passes)
-    ]
     names = [traffic.launch.nvtx[-1].name for traffic in passes if traffic.launch.nvtx]
     plain = {re.sub(r"\d+\s*$", "", name) for name in names}
     numbered = len(set(names)) == len(passes) and len(plain) == 1
-    return numbered or any(
-        _spread([first.dram_read or 0.0, shape.dram_read or 0.0]) <= SAME_BYTES for shape in shapes
-    )
+    reads = ([first.dram_read or 0.0, shape.dram_read or 0.0] for shape in shapes)
+    return numbered or any(_spread(pair) <= SAME_BYTES for pair in reads)
 
 
 def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchDocument]:
@@ -311,32 +282,26 @@ def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchD
     reads = [traffic.dram_read for traffic in passes]
     collected = [amount for amount in reads if amount]
     name, total = f"{passes[0].launch.id}_passes", sum(traffic.us for traffic in passes)
-    if (
-        len(collected) == len(passes)
-        and _spread(collected) <= SAME_BYTES
-        and min(collected) >= PASS_BYTES
-    ):
+    are_large = len(collected) == len(passes) and min(collected) >= PASS_BYTES
+    if are_large and _spread(collected) <= SAME_BYTES:
         first, *others = passes
-        worth = saved_us(
-            [Fused(first, 0.0, 0.0), *(Fused(traffic, 1.0, 1.0) for traffic in others)]
-        )
-        read = writer.amount(
-            f"{name}_read", median(collected), "byte", "read from DRAM by each launch"
-        )
+        worth = saved_us([Fused(first, 0.0, 0.0), *(Fused(other, 1.0, 1.0) for other in others)])
+        usual, label = median(collected), "read from DRAM by each launch"
+        read = writer.amount(f"{name}_read", usual, label, "byte")
         moves = Sentence("reads {read} from DRAM", read=read)
     elif not collected and len(passes) >= SEVERAL and _spread(_usual(passes)) <= SAME_BYTES:
         worth, reached = total, median(traffic.dram_pct or 0.0 for traffic in passes)
         if reached < 100 * MAJORITY:
             return
-        peak = writer.amount(f"{name}_dram", reached, "%", "DRAM bandwidth of each launch")
+        peak = writer.amount(f"{name}_dram", reached, "DRAM bandwidth of each launch", "%")
         moves = Sentence("runs DRAM at {peak:.0f} of its peak", peak=peak)
     else:
         return
     launch = passes[0].launch
     if not writer.is_worth(worth, median(collected) if collected else math.inf, launch):
         return
-    count = writer.amount(f"{name}_count", len(passes), "", "equal launches")
-    took = writer.amount(f"{name}_time", total, "us", "time of these launches")
+    count = writer.amount(f"{name}_count", len(passes), "equal launches")
+    took = writer.amount(f"{name}_time", total, "time of these launches", "us")
     text = Sentence(
         "Equal launches: {count} launches of {kernel} take {took:base}, and each {moves}. Are they "
         "passes over the same data, not repetitions for timing? Then an algorithm with fewer "
@@ -383,13 +348,13 @@ def _same_input(
         if not writer.is_worth(us, moved, second.launch):
             continue
         name = f"{first.launch.id}_{second.launch.id}_input"
-        read = writer.amount(f"{name}_read", moved, "byte", "read from DRAM by both")
+        read = writer.amount(f"{name}_read", moved, "read from DRAM by both", "byte")
         saved = writer.saved(name, us, read)
         text = Sentence(
             "Same input: {one} and {other} both read {read} from DRAM. If that is the same data, "
             "doing both in one kernel saves {gain}{cached}.",
-            one=_named(first.launch),
-            other=_named(second.launch),
+            one=with_number(first.launch),
+            other=with_number(second.launch),
             read=read,
             gain=Sentence("up to {saved:base}", saved=saved) if saved else "one of the reads",
             cached=_cached(moved, second.launch),
@@ -406,14 +371,14 @@ def _tiny(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunchD
     together_us = sum(traffic.us for traffic in tiny)
     if len(tiny) < TINY_COUNT or together_us < NOTABLE_PART * writer.total_us:
         return
-    count = writer.amount("tiny_count", len(tiny), "", "short launches")
-    typical = writer.amount("tiny_median", median(e.us for e in tiny), "us", "median duration")
-    took = writer.amount("tiny_time", together_us, "us", "their time together")
-    whole = writer.amount("total_time", writer.total_us, "us", "time of all launches")
+    count = writer.amount("tiny_count", len(tiny), "short launches")
+    typical = writer.amount("tiny_median", median(e.us for e in tiny), "median duration", "us")
+    took = writer.amount("tiny_time", together_us, "their time together", "us")
+    whole = writer.amount("total_time", writer.total_us, "time of all launches", "us")
     part = 100 * together_us / writer.total_us
-    share = writer.amount("tiny_share", part, "%", "share of all launches' time", took, whole)
+    share = writer.amount("tiny_share", part, "share of all launches' time", "%", took, whole)
     # The shortest of them is the most that an empty launch can take on this GPU.
-    shortest = writer.amount("tiny_shortest", min(e.us for e in tiny), "us", "the shortest of them")
+    shortest = writer.amount("tiny_shortest", min(e.us for e in tiny), "the shortest of them", "us")
     saved = writer.saved("tiny", (len(tiny) - 1) * float(shortest.value), count, shortest)
     text = Sentence(
         "Many short launches: {count} launches take {typical:base} in the median, {took:base} "
@@ -442,13 +407,12 @@ def _sweeps(launches: Sequence[Launch], writer: _Writer) -> Iterator[CrossLaunch
         if len(shapes) < SEVERAL or _threads(largest) < SWEEP_RANGE * _threads(smallest):
             continue
         name = f"{group[0].id}_sweep"
-        count = writer.amount(f"{name}_shapes", len(shapes), "", "launch shapes")
+        count = writer.amount(f"{name}_shapes", len(shapes), "launch shapes")
         ends = []
         for end, launch in (("smallest", smallest), ("largest", largest)):
-            key, label = f"{name}_{end}", f"#{launch.id}"
-            threads = writer.amount(key, _threads(launch), "", f"threads of {label}")
-            us = launch.rank_time / 1000
-            took = writer.amount(f"{key}_time", us, "us", f"duration of {label}")
+            key, label, us = f"{name}_{end}", f"#{launch.id}", launch.rank_time / 1000
+            threads = writer.amount(key, _threads(launch), f"threads of {label}")
+            took = writer.amount(f"{key}_time", us, f"duration of {label}", "us")
             words = "{threads} threads in {took:base} ({label})"
             ends.append(Sentence(words, threads=threads, took=took, label=label))
         text = Sentence(
@@ -475,11 +439,8 @@ def _clocks(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunc
             ("lowest", difference.slow.launch, difference.lowest),
             ("highest", difference.fast.launch, difference.highest),
         ):
-            name, label = (
-                f"{difference.label.lower()}_clock_{end}",
-                f"{difference.label} clock of #{launch.id}",
-            )
-            clock = writer.amount(name, hertz, "hz", label)
+            name = f"{difference.label.lower()}_clock_{end}"
+            clock = writer.amount(name, hertz, f"{difference.label} clock of #{launch.id}", "hz")
             ends.append(Sentence("{clock} (#{id})", clock=clock, id=str(launch.id)))
         words = "the {unit} clock is {low} to {high}"
         clauses.append(Sentence(words, unit=difference.label, low=ends[0], high=ends[1]))

@@ -3,10 +3,10 @@ arrays.
 
 A report has no pointers. An array that a kernel writes, and one of the same size that a later
 kernel reads, may be the same data; several kernels often read as much. Names of parameters tell
-more, but prove nothing either. Also which of them a launch reads many times.
+more, but prove nothing either.
 
-What one launch reads and writes, by array where that is known, and what the chip of its GPU can
-hold.
+Also which arrays a launch reads many times, what one launch reads and writes, by array where that
+is known, and what the chip of its GPU can hold.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from keet.analysis.amounts.units import gathered_share
 from keet.analysis.capture.recapture import setting_of
 from keet.analysis.hardware.ceilings import SECTOR
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parameters import FEW_BYTES, SAME_BYTES, SAVED_PART
+from keet.analysis.parameters import FEW_BYTES, SAVED_PART
 from keet.analysis.roofline.memory import memory_ceilings
-from keet.analysis.several_launches.traffic import are_variants
+from keet.analysis.several_launches.traffic import are_variants, is_same_size
 from keet.analysis.time_model import TimeModel
 from keet.documents.amounts import ArrayDocument, Basis
 from keet.evidence import Evidence
@@ -61,12 +61,11 @@ class MovedData:
     @cached_property
     def read(self) -> Evidence | None:
         """Bytes, each at least once: from DRAM if the caches were empty, else from L2."""
-        sectors, dram = self.view.get("l2_l1_read_sectors"), self.view.get("dram_bytes_read")
+        sectors = self.view.get("l2_l1_read_sectors")
         from_l2 = self._bytes("moved_read_l2", "bytes read from L2", sectors)
-        if from_l2 is None or dram is None or not self._flushed:
-            return from_l2 or (dram if self._flushed else None)
-        # What DRAM reads beyond that fills sectors that are written in part.
-        return min(from_l2, dram, key=lambda piece: piece.value)
+        dram = self.view.get("dram_bytes_read") if self._flushed else None
+        # What DRAM reads beyond what L2 delivers fills sectors that are written in part.
+        return min(filter(None, (from_l2, dram)), key=lambda piece: piece.value, default=None)
 
     @cached_property
     def written(self) -> Evidence | None:
@@ -77,8 +76,8 @@ class MovedData:
     def _bytes(self, name: str, label: str, sectors: Evidence | None) -> Evidence | None:
         if sectors is None:
             return None
-        amount = Quantity(float(sectors.value) * SECTOR, "byte")
-        return self.view.ledger.derived(name, amount, label, sectors)
+        amount = float(sectors.value) * SECTOR
+        return self.view.ledger.derived(name, amount, label, sectors, unit="byte")
 
     @cached_property
     def moved(self) -> Evidence | None:
@@ -144,13 +143,13 @@ class MovedData:
         return TimeModel(self.view).fixed
 
     def rate(self, level: str) -> Evidence | None:
-        """Peak of `dram` or `l2` in bytes per second."""
+        """Peak of `dram` or `l2` in bytes per second; None if it is not known, or 0."""
         return self._peaks.get(level)
 
     @cached_property
     def _peaks(self) -> dict[str, Evidence]:
         ceilings, _ = memory_ceilings(self.view.ledger, self.view.ceilings)
-        return {ceiling.id: ceiling.peak for ceiling in ceilings if ceiling.peak}
+        return {x.id: x.peak for x in ceilings if x.peak is not None and x.peak.value}
 
     @cached_property
     def capacity(self) -> dict[str, Evidence]:
@@ -192,24 +191,21 @@ class DataSize(NamedTuple):
 def data_size(data: Sequence[MovedData]) -> DataSize:
     """Of one launch of each kernel. Where arrays are not known, all bytes that it reads and writes
     count; they may be the same."""
-    named: dict[tuple[str | None, float], float] = {}
+    named: dict[tuple[str | None, float], None] = {}
     every = unknown = least = 0.0
     for launch_data in data:
-        sizes = [(array.name, array.bytes or 0.0) for array in launch_data.arrays]
         if launch_data.basis is None:
             unknown += float(launch_data.moved.value) if launch_data.moved else 0.0
         else:
-            named |= {array: array[1] for array in sizes}
-            every += sum(size for _, size in sizes)
+            named |= dict.fromkeys((array.name, array.bytes or 0.0) for array in launch_data.arrays)
+            every += sum(array.bytes or 0.0 for array in launch_data.arrays)
         exact = sum(array.bytes or 0.0 for array in launch_data.arrays if array.is_exact)
         least = max(least, exact)
-    once = sum(named.values())
+    once = sum(size for _, size in named)
     bases = {launch_data.basis for launch_data in data}
     basis: Basis = "estimate" if bases <= {"exact", "estimate"} else "bound"
-    if bases == {"exact"} and len(data) == 1:
-        basis = "exact"
-    elif bases == {"exact"}:
-        basis = "bound"  # names are no proof, but more data than all arrays there is not
+    if bases == {"exact"}:  # names are no proof, but more data than all arrays there is not
+        basis = "exact" if len(data) == 1 else "bound"
     return DataSize(once + unknown, basis, once < every, least)
 
 
@@ -282,11 +278,9 @@ def _joined(some: Sequence[Candidate]) -> Candidate:
 def _later(order: Sequence[int], data: Mapping[int, MovedData]) -> dict[int, list[int]]:
     """Per row, the rows with a launch after its first one: where launches repeat, each may follow
     each."""
-    first: dict[int, int] = {}
-    last: dict[int, int] = {}
+    first, last = dict[int, int](), {row: at for at, row in enumerate(order)}
     for at, row in enumerate(order):
         first.setdefault(row, at)
-        last[row] = at
     rows = [row for row in first if row in data]  # in the order of their first launches
     later = {}
     for at, row in enumerate(rows):
@@ -301,20 +295,15 @@ def _readers_of(
     between, later = 0, 0.0
     for other in readers:
         candidate = _between(data[row], data[other], written)
-        if candidate and candidate.same_name:
-            if later < (candidate.read[0].bytes or math.inf):  # else all of it was written again
-                yield candidate
-        elif candidate:
+        if candidate and not candidate.same_name:
             yield candidate._replace(writers_between=between)
+        elif candidate and later < (candidate.read[0].bytes or math.inf):
+            yield candidate  # else all of it was written again
         stored = _side(data[other], is_written=True)
         between += any(is_same_size(written.bytes, array.bytes) for array in stored)
         if other != row and not (written.name or _UNNAMED_PREFIX).startswith(_UNNAMED_PREFIX):
-            again = [
-                array.bytes or 0.0
-                for array in stored
-                if array.name == written.name and array.is_exact
-            ]
-            later = max([later, *again])
+            again = (x.bytes or 0.0 for x in stored if x.name == written.name and x.is_exact)
+            later = max((later, *again))
 
 
 def _between(writer: MovedData, reader: MovedData, written: DataArray) -> Candidate | None:
@@ -359,16 +348,9 @@ def _side(data: MovedData, *, is_written: bool) -> list[DataArray]:
     """The arrays that a launch writes or reads; all of it as one, where they are not known."""
     every = data.written if is_written else data.read
     if data.arrays or every is None:
-        return [
-            array for array in data.arrays if (array.is_written if is_written else array.is_read)
-        ]
+        return [x for x in data.arrays if (x.is_written if is_written else x.is_read)]
     size = float(every.value)
     return [DataArray(None, size, False, is_read=not is_written, is_written=is_written)]
-
-
-def is_same_size(first: float | None, second: float | None) -> bool:
-    """False if one is not known."""
-    return bool(first and second) and abs(math.log((first or 1) / (second or 1))) <= SAME_BYTES
 
 
 # --- arrays that are read many times
@@ -424,11 +406,5 @@ def _rereads_of(candidate: Candidate) -> Iterator[Reread]:
         is_measured = document.access == "read" and document.traffic_basis == "measured"
         dram = document.dram_bytes or 0.0
         if document.distinct_bytes is None and is_measured and dram >= SMALL:
-            yield Reread(
-                candidate.writer,
-                candidate.reader,
-                document.name,
-                written.bytes,
-                dram,
-                document.l2_bytes,
-            )
+            moved = (written.bytes, dram, document.l2_bytes)
+            yield Reread(candidate.writer, candidate.reader, document.name, *moved)

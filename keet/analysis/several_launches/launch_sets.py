@@ -54,7 +54,6 @@ class LaunchSets(NamedTuple):
     sets: tuple[LaunchSet, ...]
     """The most time first."""
     busy_ns: float
-    launches: int
     gaps_ns: float | None
     """All times without a kernel that are no longer than `LONGEST_GAP_NS`; None: not known."""
     order: tuple[int, ...]
@@ -64,11 +63,8 @@ class LaunchSets(NamedTuple):
 
     def share(self, some: Sequence[LaunchSet]) -> float:
         """Per cent of the time."""
-        return (
-            100 * sum(launch_set.busy_ns for launch_set in some) / self.busy_ns
-            if self.busy_ns
-            else 0.0
-        )
+        busy_ns = sum(launch_set.busy_ns for launch_set in some)
+        return 100 * busy_ns / self.busy_ns if self.busy_ns else 0.0
 
 
 LONGEST_GAP_NS = Parameter(
@@ -93,7 +89,7 @@ def _of_run(profile: Profile, positions: RunPositions) -> LaunchSets:
         numbers[launch.kernel].append(number)
     gaps = _gaps(table)
     exact = {profiled.launch: profiled.ns for profiled in table.profiled}
-    of_kernel: dict[str, int] = defaultdict(int)
+    of_kernel = Counter[str]()
     for kernel in table.kernels:
         of_kernel[kernel.name] += kernel.launches
     sets: list[LaunchSet] = []
@@ -118,15 +114,12 @@ def _of_run(profile: Profile, positions: RunPositions) -> LaunchSets:
             at,
         )
         durations = [(float(table.launches[n].ns), n) for n in numbers[at]]
-        durations = durations or [
-            (float(ns), -1) for ns, count in kernel.times for _ in range(count)
-        ]
-        sets += _divided(launch_set, durations, times, gaps)
+        counted = ((float(ns), -1) for ns, count in kernel.times for _ in range(count))
+        sets += _divided(launch_set, durations or [*counted], times, gaps)
     short = [gap for gap in gaps.values() if gap <= LONGEST_GAP_NS]
     return LaunchSets(
         tuple(sorted(sets, key=lambda launch_set: -launch_set.busy_ns)),
         table.busy_ns,
-        table.launch_count,
         sum(short) if gaps else None,
         tuple(launch.kernel for launch in table.launches),
         in_run=True,
@@ -216,23 +209,13 @@ def _of_report(launches: Sequence[Launch]) -> LaunchSets:
         timed: list[_Timed] = [(launch.rank_time, launch.id) for launch in group]
         is_known = all(ns for ns, _ in timed)
         for cluster in _clusters(sorted(timed)) if is_known else [timed]:
-            launch_set = LaunchSet(
-                first.kernel,
-                first.grid,
-                first.block,
-                len(cluster),
-                of_kernel[first.name.full],
-                sum(ns for ns, _ in cluster),
-                median(ns for ns, _ in cluster) if is_known else None,
-                tuple(sorted(number for _, number in cluster)),
-                is_kernel_profiled=True,
-                row=row,
-            )
-            sets.append(launch_set)
+            usual = median(ns for ns, _ in cluster) if is_known else None
+            busy_ns, ids = sum(ns for ns, _ in cluster), tuple(sorted(id_ for _, id_ in cluster))
+            shape, of_all = (first.kernel, first.grid, first.block), of_kernel[first.name.full]
+            sets.append(LaunchSet(*shape, len(cluster), of_all, busy_ns, usual, ids, True, row))
     return LaunchSets(
         tuple(sorted(sets, key=lambda launch_set: -launch_set.busy_ns)),
         sum(launch_set.busy_ns for launch_set in sets),
-        len(launches),
         None,
         tuple(row_of[launch.id] for launch in launches),
         in_run=False,

@@ -8,7 +8,7 @@ so.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
@@ -44,6 +44,7 @@ from keet.analysis.several_launches.launch_sets import (
     launch_sets,
     taking_turns,
 )
+from keet.analysis.several_launches.traffic import with_number
 from keet.documents.amounts import (
     BoundDocument,
     HandOverDocument,
@@ -53,9 +54,9 @@ from keet.documents.amounts import (
     StateDocument,
 )
 from keet.evidence import Evidence, Sentence, constant, counted
+from keet.formatting import enumerated, listed
 from keet.profile import Launch, Profile, Workload
 from keet.profile.run_link import representative
-from keet.units import Quantity
 
 MANY_LAUNCHES = Parameter(
     8, "launches of one kernel from which their start or their data matters", "judgement"
@@ -68,8 +69,6 @@ _MOST_CANDIDATES = 40
 _MOST_NAMED = 5
 _NAMED_OF_TURN = 2
 """Kernels that take turns are named up to one more than these."""
-_NS_PER_SECOND = 1e9
-"""Nanoseconds."""
 _FOLLOWS_DATA = (
     "loaded data choose what is read, so several steps on parts of it may not be possible"
 )
@@ -97,6 +96,7 @@ class _Maker:
         self, profile: Profile, sets: LaunchSets, views: Mapping[int, LaunchView], book: Ledger
     ) -> None:
         self._profile, self._sets, self._views, self._book = profile, sets, views, book
+        self._number = book.numbers("amounts_")
         self._data: dict[tuple[int, float | None], MovedData | None] = {}
         """By row and median duration of a set."""
         self._used: dict[str, Evidence] = {}
@@ -121,11 +121,6 @@ class _Maker:
 
     # --- numbers
 
-    def _number(
-        self, name: str, value: float, unit: str, label: str, *sources: Evidence
-    ) -> Evidence:
-        return self._book.derived(f"amounts_{name}", Quantity(value, unit), label, *sources)
-
     def _own(self, piece: Evidence) -> Evidence:
         """A number of one launch, to be printed here."""
         self._used[piece.id] = piece
@@ -133,7 +128,7 @@ class _Maker:
 
     @cached_property
     def _whole(self) -> Evidence:
-        return self._number("time", self._sets.busy_ns, "ns", f"{self._time} of all launches")
+        return self._number("time", self._sets.busy_ns, f"{self._time} of all launches", "ns")
 
     @property
     def _time(self) -> str:
@@ -142,7 +137,7 @@ class _Maker:
 
     def _share(self, name: str, part: Evidence, label: str) -> Evidence:
         value = 100 * float(part.value) / float(self._whole.value)
-        return self._number(name, value, "%", label, part, self._whole)
+        return self._number(name, value, label, "%", part, self._whole)
 
     # --- the launch that stands for a set
 
@@ -184,21 +179,20 @@ class _Maker:
 
     def _group(self, rank: int, launch_set: LaunchSet) -> LaunchGroupDocument:
         key = f"group_{rank}"
-        count = self._number(
-            f"{key}_launches", launch_set.launches, "", f"launches of {launch_set.kernel}"
-        )
-        total = self._number(f"{key}_time", launch_set.busy_ns, "ns", f"their {self._time}")
+        label = f"launches of {launch_set.kernel}"
+        count = self._number(f"{key}_launches", launch_set.launches, label)
+        total = self._number(f"{key}_time", launch_set.busy_ns, f"their {self._time}", "ns")
         part = self._share(f"{key}_share", total, f"their share of the {self._time}")
         shown: list[Evidence] = [count, total, part]
         about = Sentence()
         if launch_set.median_ns is not None and launch_set.launches > 1:
-            usual = self._number(f"{key}_median", launch_set.median_ns, "ns", "median duration")
+            usual = self._number(f"{key}_median", launch_set.median_ns, "median duration", "ns")
             shown.append(usual)
             about = Sentence(", median {usual}", usual=usual)
         of = Sentence()
         if launch_set.launches < launch_set.of_kernel:
             label = f"all launches of {launch_set.kernel}"
-            every = self._number(f"{key}_every", launch_set.of_kernel, "", label)
+            every = self._number(f"{key}_every", launch_set.of_kernel, label)
             of = Sentence(" of {every:count}", every=every)
             shown.append(every)
         fixed = self._fixed(key, launch_set)
@@ -244,24 +238,21 @@ class _Maker:
         ns = data.start_share * min(launch_set.median_ns, data.view.launch.rank_time)
         if ns < SAVED_PART * launch_set.median_ns:
             return None
-        return self._number(f"{key}_fixed", ns, "ns", "start and drain of one launch")
+        return self._number(f"{key}_fixed", ns, "start and drain of one launch", "ns")
 
     def _unlisted(self, shown: Sequence[LaunchSet]) -> Iterator[Sentence]:
         rest = [launch_set for launch_set in self._sets.sets if launch_set not in shown]
         if not rest:
             return
         ns = sum(launch_set.busy_ns for launch_set in rest)
-        took = self._number("unlisted_time", ns, "ns", "time of the other groups") if ns else None
-        groups = counted(self._number("unlisted", len(rest), "", "other groups"), "group")
+        took = self._number("unlisted_time", ns, "time of the other groups", "ns") if ns else None
+        groups = counted(self._number("unlisted", len(rest), "other groups"), "group")
         if took is None:
             yield Sentence("the time of {groups} of launches is not known", groups=groups)
-            return
-        yield Sentence(
-            "{groups} of launches with {part:share} of the {time} are not listed",
-            groups=groups,
-            part=self._share("unlisted_share", took, "share of the other groups"),
-            time=self._time,
-        )
+        else:
+            part = self._share("unlisted_share", took, "share of the other groups")
+            words = "{groups} of launches with {part:share} of the {time} are not listed"
+            yield Sentence(words, groups=groups, part=part, time=self._time)
 
     # --- what was not profiled
 
@@ -269,23 +260,21 @@ class _Maker:
         """Not for reports of ranges and graphs: what is inside is not recorded."""
         if any(launch.workload is not Workload.KERNEL for launch in self._profile.launches):
             return
-        times: dict[str, float] = defaultdict(float)
-        launches: dict[str, int] = defaultdict(int)
+        times, launches = defaultdict[str, float](float), Counter[str]()
         for launch_set in self._sets.sets:
             if not launch_set.is_kernel_profiled:
                 times[launch_set.kernel] += launch_set.busy_ns
-
                 launches[launch_set.kernel] += launch_set.launches
         ns = sum(times.values())
         if not times or ns < NEGLIGIBLE * self._sets.busy_ns:
             return
-        took = self._number("not_profiled_time", ns, "ns", "time of kernels not profiled")
+        took = self._number("not_profiled_time", ns, "time of kernels not profiled", "ns")
         named = []
         ranked = sorted(times, key=lambda kernel: -times[kernel])
         for at, kernel in enumerate(ranked[:_MOST_NAMED], 1):
             key = f"not_profiled_{at}"
-            total = self._number(f"{key}_time", times[kernel], "ns", f"time of {kernel}")
-            count = self._number(f"{key}_launches", launches[kernel], "", f"launches of {kernel}")
+            total = self._number(f"{key}_time", times[kernel], f"time of {kernel}", "ns")
+            count = self._number(f"{key}_launches", launches[kernel], f"launches of {kernel}")
             often = counted(count, "launch", "launches")
             text = Sentence("{kernel} ({often}, {total})", kernel=kernel, often=often, total=total)
             named.append(text)
@@ -309,15 +298,11 @@ class _Maker:
         ]
         ns = sum(1e3 * (group.fixed_us or 0.0) * launch_set.launches for launch_set, group in short)
         if ns and len(short) > 1:
-            start = self._number("starts", ns, "ns", "start and drain of these launches")
-            yield Sentence(
-                "starting and draining the grids of short launches takes about {start}, "
-                "{part:share} of the {time}{gaps}",
-                start=start,
-                part=self._share("starts_share", start, "share of starting and draining"),
-                time=self._time,
-                gaps=self._gaps(),
-            )
+            start = self._number("starts", ns, "start and drain of these launches", "ns")
+            part = self._share("starts_share", start, "share of starting and draining")
+            words = "starting and draining the grids of short launches takes about {start}, "
+            words += "{part:share} of the {time}{gaps}"
+            yield Sentence(words, start=start, part=part, time=self._time, gaps=self._gaps())
         for at, (launch_set, group) in enumerate(short[:_MOST_NAMED], 1):
             yield self._start(at, launch_set, group)
 
@@ -326,29 +311,22 @@ class _Maker:
         clauses: list[Sentence] = []
         if group.fixed_us:
             label, ns = "start and drain", 1e3 * group.fixed_us
-            fixed = self._number(f"{key}_fixed", ns, "ns", label)
+            fixed = self._number(f"{key}_fixed", ns, label, "ns")
             text = "starting and draining the grid{blocks} takes about {fixed} of it ({share:.0f})"
-            share = self._number(f"{key}_share", 1e5 * group.fixed_us / usual, "%", label, fixed)
-            clauses.append(
-                Sentence(text, fixed=fixed, share=share, blocks=self._blocks(launch_set))
-            )
+            share = self._number(f"{key}_share", 1e5 * group.fixed_us / usual, label, "%", fixed)
+            blocks = self._blocks(launch_set)
+            clauses.append(Sentence(text, fixed=fixed, share=share, blocks=blocks))
         if _is_idle(launch_set) and launch_set.gap_ns is not None:
-            gap = self._number(
-                f"{key}_gap", launch_set.gap_ns, "ns", "median time without a kernel"
-            )
-            clauses.append(
-                Sentence(
-                    "before each, the GPU runs no kernel for {gap} in the recorded run", gap=gap
-                )
-            )
-        launches = self._number(
-            f"{key}_launches", launch_set.launches, "", f"launches of {launch_set.kernel}"
-        )
+            label = "median time without a kernel"
+            gap = self._number(f"{key}_gap", launch_set.gap_ns, label, "ns")
+            text = "before each, the GPU runs no kernel for {gap} in the recorded run"
+            clauses.append(Sentence(text, gap=gap))
+        kernel, count = launch_set.kernel, launch_set.launches
         return Sentence(
             "{count:count} launches of {kernel} take {took} each: {clauses}",
-            count=launches,
-            kernel=launch_set.kernel,
-            took=self._number(f"{key}_median", usual, "ns", "median duration"),
+            count=self._number(f"{key}_launches", count, f"launches of {kernel}"),
+            kernel=kernel,
+            took=self._number(f"{key}_median", usual, "median duration", "ns"),
             clauses=Sentence("; ").join(clauses),
         )
 
@@ -358,14 +336,13 @@ class _Maker:
         if blocks is None:
             return Sentence()
         grid = self._own(blocks._replace(unit=""))
-        s = "" if grid.value == 1 else "s"
-        return Sentence(" of {blocks:count} block{s}", blocks=grid, s=s)
+        return Sentence(" of {blocks}", blocks=counted(grid, "block"))
 
     def _gaps(self) -> Sentence:
         if not self._sets.gaps_ns:
             return Sentence()
-        gaps = self._number("gaps", self._sets.gaps_ns, "ns", "short times without a kernel")
-        longest = self._number("longest_gap", LONGEST_GAP_NS, "ns", "longest of these times")
+        gaps = self._number("gaps", self._sets.gaps_ns, "short times without a kernel", "ns")
+        longest = self._number("longest_gap", LONGEST_GAP_NS, "longest of these times", "ns")
         return Sentence(
             "; between launches the GPU runs no kernel for {gaps} in all, not counting times above "
             "{longest}",
@@ -397,13 +374,11 @@ class _Maker:
             return None
         turns = min(launch_set.launches for launch_set in some)
         often = [launch_set.launches / turns for launch_set in some]
-        key = "_".join(("state", *(str(launch_data.view.launch.id) for launch_data in moved_data)))
-        reads = [self._own(launch_data.read) for launch_data in moved_data if launch_data.read]
-        writes = [
-            self._own(launch_data.written) for launch_data in moved_data if launch_data.written
-        ]
+        key = "_".join(("state", *(str(one.view.launch.id) for one in moved_data)))
+        reads = [self._own(one.read) for one in moved_data if one.read]
+        writes = [self._own(one.written) for one in moved_data if one.written]
         read, written = (
-            self._number(f"{key}_{name}", _sum(pieces, often), "byte", f"bytes {name}", *pieces)
+            self._number(f"{key}_{name}", _sum(pieces, often), f"bytes {name}", "byte", *pieces)
             for name, pieces in (("read", reads), ("written", writes))
         )
         moved = float(read.value) + float(written.value)
@@ -411,9 +386,9 @@ class _Maker:
             return None
         size = data_size(moved_data)
         steps = MANY_STEPS if turns >= STEPPED else FEW_STEPS
-        per = self._number(f"{key}_steps", steps, "", "steps per launch")
+        per = self._number(f"{key}_steps", steps, "steps per launch")
         left = math.ceil(turns / steps)
-        fewer = self._number(f"{key}_fewer", left, "", "times with so many steps")
+        fewer = self._number(f"{key}_fewer", left, "times with so many steps")
         holds, fits = self._capacity(moved_data[0], size)
         in_parts = not any(launch_data.follows_data for launch_data in moved_data)
         us, time = None, Sentence()
@@ -464,37 +439,29 @@ class _Maker:
 
     def _who(self, key: str, some: Sequence[LaunchSet]) -> Sentence:
         if len(some) == 1:
-            count = self._number(f"{key}_launches", some[0].launches, "", "launches")
+            count = self._number(f"{key}_launches", some[0].launches, "launches")
             return Sentence("{n:count} launches of {kernel} each", n=count, kernel=some[0].kernel)
-        kernels: str | Sentence = _listed([launch_set.kernel for launch_set in some])
-        more = None
+        kernels: str | Sentence = enumerated([launch_set.kernel for launch_set in some])
         if (others := len(some) - _NAMED_OF_TURN) > 1:
-            more = self._number(f"{key}_others", others, "", "other kernels")
+            more = self._number(f"{key}_others", others, "other kernels")
             named = ", ".join(launch_set.kernel for launch_set in some[:_NAMED_OF_TURN])
             rest = counted(more, "other kernel")
             kernels = Sentence("{named} and {rest}", named=named, rest=rest)
-        turns = min(launch_set.launches for launch_set in some)
-        return Sentence(
-            "{turns:count} turns of {kernels} each",
-            turns=self._number(f"{key}_turns", turns, "", "turns"),
-            kernels=kernels,
-        )
+        turns = self._number(f"{key}_turns", min(one.launches for one in some), "turns")
+        return Sentence("{turns:count} turns of {kernels} each", turns=turns, kernels=kernels)
 
     def _turn(self, some: Sequence[LaunchSet]) -> Sentence:
         """All kernels, where the text names only some."""
         if len(some) <= _NAMED_OF_TURN + 1:
             return Sentence()
-        return Sentence(
-            "A turn: {kernels}. ", kernels=_listed([launch_set.kernel for launch_set in some])
-        )
+        kernels = enumerated([launch_set.kernel for launch_set in some])
+        return Sentence("A turn: {kernels}. ", kernels=kernels)
 
     def _size(self, key: str, size: DataSize) -> Sentence:
-        return Sentence(
-            "{most}{size} of data{names}",
-            most={"exact": "", "estimate": "About ", "bound": "At most "}[size.basis],
-            size=self._number(f"{key}_size", size.bytes, "byte", "bytes of data"),
-            names=" if arrays with one name and size are the same" if size.by_names else "",
-        )
+        most = {"exact": "", "estimate": "About ", "bound": "At most "}[size.basis]
+        number = self._number(f"{key}_size", size.bytes, "bytes of data", "byte")
+        names = " if arrays with one name and size are the same" if size.by_names else ""
+        return Sentence("{most}{size} of data{names}", most=most, size=number, names=names)
 
     def _capacity(
         self, data: MovedData, size: DataSize
@@ -508,7 +475,7 @@ class _Maker:
             clauses.append(Sentence("L2 holds {size}", size=self._own(room["L2"])))
         if len(near) == 2:
             label = "registers and shared memory of all SMs"
-            both = self._number("on_sms", _sum(near), "byte", label, *near)
+            both = self._number("on_sms", _sum(near), label, "byte", *near)
             clauses.append(Sentence("registers and shared memory of all SMs {size}", size=both))
             if max(sizes[name] for name in _PLACES[1:]) < size.bytes:
                 sizes |= dict.fromkeys(_PLACES[1:], float(both.value))
@@ -529,10 +496,10 @@ class _Maker:
         """Time to move so many bytes so often. Data that fits into L2 may come from there in the
         run."""
         rate = data.rate("l2" if in_l2 else "dram")
-        if rate is None or not rate.value:
+        if rate is None:
             return None, Sentence()
-        ns = _NS_PER_SECOND * moved * float(fewer.value) / float(rate.value)
-        time = self._number(f"{key}_moving", ns, "ns", "time to move the data", self._own(rate))
+        ns = _ns(rate, moved, float(fewer.value))
+        time = self._number(f"{key}_moving", ns, "time to move the data", "ns", self._own(rate))
         return ns / 1e3, Sentence(
             "; moving it {fewer:count} times takes {time} at {level}'s peak rate",
             fewer=fewer,
@@ -545,31 +512,28 @@ class _Maker:
     ) -> Evidence | None:
         """How much of the launches' time moving all the bytes takes at DRAM's peak."""
         rate, ns = data.rate("dram"), sum(launch_set.busy_ns for launch_set in some)
-        if rate is None or not rate.value or not ns:
+        if rate is None or not ns:
             return None
-        share = min(100.0, 100 * _NS_PER_SECOND * moved / float(rate.value) / ns)
+        share = min(100.0, _ns(rate, 100, moved) / ns)
         label = "time to move the data now at DRAM's peak rate, of the launches' time"
-        return self._number(f"{key}_share", share, "%", label, self._own(rate))
+        return self._number(f"{key}_share", share, label, "%", self._own(rate))
 
     def _state_bounds(self, states: Sequence[StateDocument]) -> Iterator[BoundDocument]:
         for at, state in enumerate(states, 1):
             if state.us is None or not state.fits or (state.share_pct or 0) < 100 * SAVED_PART:
                 continue
             key = f"bound_state_{at}"
-            today_us = sum(
-                launch_set.busy_ns / 1e3
-                for launch_set in self._sets.sets
-                if launch_set.kernel in state.kernels and launch_set.launches >= state.launches
-            )
-            time = self._number(key, 1e3 * state.us, "ns", "time to move the data")
-            now = self._number(f"{key}_now", 1e3 * today_us, "ns", "time today")
-            steps = self._number(f"{key}_steps", state.steps, "", "steps per launch")
+            some = (one for one in self._sets.sets if one.kernel in state.kernels)
+            today_us = sum(one.busy_ns / 1e3 for one in some if one.launches >= state.launches)
+            time = self._number(key, 1e3 * state.us, "time to move the data", "ns")
+            now = self._number(f"{key}_now", 1e3 * today_us, "time today", "ns")
+            steps = self._number(f"{key}_steps", state.steps, "steps per launch")
             text = Sentence(
                 "at least {time} for moving data instead of {now} in all, if the launches of "
                 "{kernels} work on the same data and keep it on the chip for {steps:count} steps",
                 time=time,
                 now=now,
-                kernels=_listed(state.kernels),
+                kernels=enumerated(state.kernels),
                 steps=steps,
             )
             yield BoundDocument(
@@ -592,18 +556,13 @@ class _Maker:
         part = self._sets.share([launch_set for launch_set, _ in movers])
         if part < 100 * MAJORITY:
             return
-        today = self._number(
-            "bound_today",
-            sum(launch_set.busy_ns for launch_set, _ in movers),
-            "ns",
-            "time of these launches",
-        )
+        ns = sum(launch_set.busy_ns for launch_set, _ in movers)
+        today = self._number("bound_today", ns, "time of these launches", "ns")
         share = self._share("bound_share", today, "share of the launches that the bound is about")
         of_them = Sentence()
         if part < 100 * (1 - NEGLIGIBLE):
-            of_them = Sentence(
-                " (launches with {share:share} of the {what})", share=share, what=self._time
-            )
+            words = " (launches with {share:share} of the {what})"
+            of_them = Sentence(words, share=share, what=self._time)
         same = sum(_least_ns(launch_set, data, data.through_dram) for launch_set, data in movers)
         rows = [("same_bytes", same, "every launch moves as many bytes through DRAM as under ncu")]
         if all(data.distinct for _, data in movers):
@@ -613,21 +572,11 @@ class _Maker:
         for name, ns, assumption in rows:
             if ns > float(today.value):
                 continue  # caches hold data between launches, so that DRAM moves less in the run
-            time = self._number(f"bound_{name}", ns, "ns", "time to move these bytes")
-            text = Sentence(
-                "{time} at DRAM's peak rate instead of {today} if {assumption}{share}",
-                time=time,
-                today=today,
-                assumption=assumption,
-                share=of_them,
-            )
-            yield BoundDocument(
-                text=text,
-                evidence=(time, today, share),
-                id=name,
-                assumption=assumption,
-                us=ns / 1e3,
-            )
+            time = self._number(f"bound_{name}", ns, "time to move these bytes", "ns")
+            words = "{time} at DRAM's peak rate instead of {today} if {what}{share}"
+            text = Sentence(words, time=time, today=today, what=assumption, share=of_them)
+            found, us = (time, today, share), ns / 1e3
+            yield BoundDocument(id=name, assumption=assumption, us=us, text=text, evidence=found)
 
     # --- hand-overs
 
@@ -644,11 +593,10 @@ class _Maker:
         names, others = _joined_names(candidate.written), _joined_names(candidate.read)
         shown = _joined_names(candidate.written, _MOST_NAMED)
         key = f"hand_over_{writer.id}_{names}_{reader.id}"
-        what = Sentence("{names}", names=_listed([array.name or "" for array in candidate.written]))
+        what = Sentence("{names}", names=enumerated([x.name or "" for x in candidate.written]))
         if candidate.bytes:
-            written = self._number(
-                f"{key}_bytes", candidate.bytes, "byte", f"written by #{writer.id}"
-            )
+            label = f"written by #{writer.id}"
+            written = self._number(f"{key}_bytes", candidate.bytes, label, "byte")
             named = f" ({shown})" if shown else ""
             what = Sentence("{written}{names}", written=written, names=named)
         us, cost = self._round_trip(key, candidate)
@@ -658,9 +606,9 @@ class _Maker:
         text = Sentence(
             "candidate by {by}: {writer} writes {what}, {reader} reads {much}{others}{cost}",
             by="name" if candidate.same_name else "size",
-            writer=_with_id(writer),
+            writer=with_number(writer),
             what=what,
-            reader=_with_id(reader) if candidate.is_between_kernels else "a later launch",
+            reader=with_number(reader) if candidate.is_between_kernels else "a later launch",
             much=much,
             others=self._other_readers(key, candidate),
             cost=cost,
@@ -679,15 +627,15 @@ class _Maker:
     def _reread(self, reread: Reread) -> RereadDocument:
         writer, reader = reread.writer.view.launch, reread.reader.view.launch
         key = f"reread_{writer.id}_{reader.id}_{reread.array}"
-        written = self._number(f"{key}_bytes", reread.written, "byte", f"written by #{writer.id}")
+        written = self._number(f"{key}_bytes", reread.written, f"written by #{writer.id}", "byte")
         clauses = []
         levels = (("DRAM", reread.dram, reread.times), ("L2", reread.l2, reread.times_from_l2))
         for level, size, often in levels:
             if size and often and often >= AGAIN:
                 label = f"read by #{reader.id} from {level}"
-                read = self._number(f"{key}_{level}", size, "byte", label)
+                read = self._number(f"{key}_{level}", size, label, "byte")
                 label = f"times that {reread.array} is read from {level}"
-                times = self._number(f"{key}_{level}_times", often, "", label, read, written)
+                times = self._number(f"{key}_{level}_times", often, label, "", read, written)
                 words = "{read} come from {level}, {times:.1f} times as much"
                 clauses.append(Sentence(words, read=read, level=level, times=times))
         text = Sentence(
@@ -715,28 +663,25 @@ class _Maker:
     def _other_readers(self, key: str, candidate: Candidate) -> Sentence:
         several = between = Sentence()
         if candidate.readers > 1:
-            count = self._number(
-                f"{key}_readers", candidate.readers, "", "kernels that may read it"
-            )
+            count = self._number(f"{key}_readers", candidate.readers, "kernels that may read it")
             several = Sentence(", one of {count:count} that may read it", count=count)
         if candidate.writers_between:
             label = "other writers of as much in between"
-            count = self._number(f"{key}_between", candidate.writers_between, "", label)
-            between = Sentence(
-                ", after {writers} wrote as much", writers=counted(count, "other kernel")
-            )
+            count = self._number(f"{key}_between", candidate.writers_between, label)
+            others = counted(count, "other kernel")
+            between = Sentence(", after {writers} wrote as much", writers=others)
         return Sentence("{several}{between}", several=several, between=between)
 
     def _round_trip(self, key: str, candidate: Candidate) -> tuple[float | None, Sentence]:
         """The time to write and read it, unless it is too little to matter."""
         rate, l2 = candidate.writer.rate("dram"), candidate.writer.capacity.get("L2")
-        if rate is None or not rate.value or candidate.bytes < FEW_BYTES:
+        if rate is None or candidate.bytes < FEW_BYTES:
             return None, Sentence()
-        ns = 2 * _NS_PER_SECOND * candidate.bytes / float(rate.value)
+        ns = _ns(rate, 2 * candidate.bytes)
         may_stay = l2 is not None and candidate.bytes < l2.value
         return ns / 1e3, Sentence(
             "; writing and reading it takes {time} at DRAM's rate{cached}",
-            time=self._number(f"{key}_time", ns, "ns", "writing and reading it", self._own(rate)),
+            time=self._number(f"{key}_time", ns, "writing and reading it", "ns", self._own(rate)),
             cached=", less while it is in L2" if may_stay else "",
         )
 
@@ -750,17 +695,9 @@ def _read_and_written(read: Evidence, written: Evidence) -> Sentence:
     return Sentence("read {read} and write {written}", read=read, written=written)
 
 
-def _listed(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-
-
-def _with_id(launch: Launch) -> str:
-    return f"{launch.kernel} (#{launch.id})"
-
-
 def _joined_names(arrays: Sequence[DataArray], most: int | None = None) -> str:
     names = [array.name for array in arrays if array.name]
-    return ", ".join((*names[:most], *(["…"] if most and len(names) > most else [])))
+    return listed(names, most or len(names))
 
 
 _PLACES: tuple[Literal["L2", "shared memory", "registers"], ...] = (
@@ -781,12 +718,12 @@ def _least_ns(launch_set: LaunchSet, data: MovedData, needed: Evidence | None) -
     moved, rate = data.through_dram, data.rate("dram")
     if moved is None or needed is None or rate is None:
         return 0.0
-    return (
-        _NS_PER_SECOND
-        * launch_set.launches
-        * float(min(needed.value, moved.value))
-        / float(rate.value)
-    )
+    return _ns(rate, launch_set.launches, float(min(needed.value, moved.value)))
+
+
+def _ns(rate: Evidence, *factors: float) -> float:
+    """Nanoseconds to move as many bytes as the product of these factors."""
+    return math.prod((1e9, *factors)) / float(rate.value)
 
 
 def _is_idle(launch_set: LaunchSet) -> bool:
@@ -797,15 +734,11 @@ def _is_idle(launch_set: LaunchSet) -> bool:
 
 def _profiled(launch_set: LaunchSet) -> str:
     if not launch_set.profiled:
-        return (
-            "; another shape of it is profiled"
-            if launch_set.is_kernel_profiled
-            else "; not profiled"
-        )
+        another = launch_set.is_kernel_profiled
+        return "; another shape of it is profiled" if another else "; not profiled"
     if len(launch_set.profiled) == launch_set.launches:
         return ""
-    numbers = ", ".join(f"#{number}" for number in launch_set.profiled[: int(SEVERAL)])
-    return f"; profiled: {numbers}{', …' if len(launch_set.profiled) > SEVERAL else ''}"
+    return f"; profiled: {listed([f'#{number}' for number in launch_set.profiled], int(SEVERAL))}"
 
 
 def _shape(launch_set: LaunchSet) -> Sentence:

@@ -17,7 +17,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from keet.analysis.candidate import MEMORY_WAITS, kept_waits
@@ -55,12 +55,9 @@ def written_and_read(launch: Launch) -> tuple[float | None, float | None]:
 
     From DRAM's counters if L2's were not collected; None if neither were.
     """
-    written = _number(launch, ("l2_l1_write_sectors", SECTOR), ("l1_write_bytes", 1))
-    read = _number(launch, ("l2_l1_read_sectors", SECTOR), ("l1_read_bytes", 1))
-    return (
-        _number(launch, ("dram_bytes_written", 1)) if written is None else written,
-        _number(launch, ("dram_bytes_read", 1)) if read is None else read,
-    )
+    written = (("l2_l1_write_sectors", SECTOR), ("l1_write_bytes", 1), ("dram_bytes_written", 1))
+    read = (("l2_l1_read_sectors", SECTOR), ("l1_read_bytes", 1), ("dram_bytes_read", 1))
+    return _number(launch, *written), _number(launch, *read)
 
 
 def _number(launch: Launch, *sources: tuple[str, int]) -> float | None:
@@ -175,6 +172,10 @@ def saved_us(parts: Sequence[Fused]) -> float | None:
     return max(0.0, sum(part.launch.us for part in parts) - fused)
 
 
+def with_number(launch: Launch) -> str:
+    return f"{launch.kernel} (#{launch.id})"
+
+
 def repeated_kernels(launches: Sequence[Traffic]) -> set[str]:
     """Names of kernels that run several times in a row, as in a program that times several
     versions. Steps of one computation take turns."""
@@ -271,6 +272,11 @@ class Link(NamedTuple):
     them may be the one that reads its output."""
 
     @property
+    def is_plain(self) -> bool:
+        """Whether nothing else explains the equal amounts."""
+        return self.inputs == 1 and not self.same_input and not self.others
+
+    @property
     def saved_us(self) -> float | None:
         """Time that fusing both saves; None: not known."""
         return saved_us([Fused(self.writer, 0.0, 1.0), Fused(self.reader, 1 / self.inputs, 0.0)])
@@ -279,9 +285,7 @@ class Link(NamedTuple):
 def find_links(launches: Sequence[Traffic]) -> list[Link]:
     """Each launch and the first later one that may read its output."""
     long_us = _READ_BY_INSTRUCTION * sum(traffic.us for traffic in launches)
-    moving = [
-        traffic for traffic in launches if (traffic.written or 0) + (traffic.read or 0) >= FEW_BYTES
-    ]
+    moving = [one for one in launches if (one.written or 0) + (one.read or 0) >= FEW_BYTES]
     timed = repeated_kernels(launches)
     links = []
     for at, writer in enumerate(moving):
@@ -299,9 +303,10 @@ def _first_reader(writer: Traffic, later: Sequence[Traffic], long_us: float) -> 
         return None
     near = later[: int(READERS_AFTER)]
     candidates = [(reader, 1) for reader in near] + [(reader, 2) for reader in near[:1]]
-    links = (_link(writer, reader, inputs, long_us) for reader, inputs in candidates)
-    first = next((link for link in links if link), None)
-    return first and first._replace(others=tuple(_other_readers(first, later, long_us)))
+    for reader, inputs in candidates:
+        if link := _link(writer, reader, inputs, long_us):
+            return link._replace(others=tuple(_other_readers(link, later, long_us)))
+    return None
 
 
 def _other_readers(link: Link, later: Sequence[Traffic], long_us: float) -> Iterator[Traffic]:
@@ -349,8 +354,8 @@ def _link(writer: Traffic, reader: Traffic, inputs: int, long_us: float) -> Link
     # The reader's own output tells steps that keep the size from a reduction or an expansion.
     # Both by the amount of data: L2 may deliver the same number of bytes by chance.
     inputs_read = min(_read(writer), default=None), min(read, default=None)
-    same = inputs == 1 and _is_same(*inputs_read)
-    same = same and _is_same(min(written), min(_written(reader, long_us), default=None))
+    same = inputs == 1 and is_same_size(*inputs_read)
+    same = same and is_same_size(min(written), min(_written(reader, long_us), default=None))
     return Link(writer, reader, *nearest, inputs, same)
 
 
@@ -381,7 +386,8 @@ def _distance(written: float, read: float, inputs: int) -> float:
     return abs(math.log(read / (inputs * written)))
 
 
-def _is_same(first: float | None, second: float | None) -> bool:
+def is_same_size(first: float | None, second: float | None) -> bool:
+    """False if one is not known."""
     return bool(first and second) and _distance(first or 1, second or 1, 1) <= SAME_BYTES
 
 
@@ -397,8 +403,8 @@ class RoundTrip(NamedTuple):
     def saved_us(self) -> float | None:
         if self.chain:
             first, *inner, last = self.chain
-            ends = Fused(first, 0.0, 1.0), Fused(last, 1.0, 0.0)
-            return saved_us([ends[0], *(Fused(traffic, 1.0, 1.0) for traffic in inner), ends[1]])
+            between = (Fused(traffic, 1.0, 1.0) for traffic in inner)
+            return saved_us([Fused(first, 0.0, 1.0), *between, Fused(last, 1.0, 0.0)])
         savings = [link.saved_us for link in self.links if link.saved_us is not None]
         return sum(savings) if savings else None
 
@@ -414,13 +420,12 @@ def round_trips(links: Sequence[Link]) -> list[RoundTrip]:
         return -(trip.saved_us or 0.0)
 
     trips = [RoundTrip(tuple(sorted(links, key=by_saving))) for links in pairs.values()]
-    trips += [RoundTrip(tuple(links), tuple(_members(links))) for links in chains]
+    trips += [RoundTrip(tuple(links), _members(links)) for links in chains]
     return sorted(trips, key=by_saving)
 
 
-def _members(links: Sequence[Link]) -> Iterator[Traffic]:
-    yield links[0].writer
-    yield from (link.reader for link in links)
+def _members(links: Sequence[Link]) -> tuple[Traffic, ...]:
+    return (links[0].writer, *(link.reader for link in links))
 
 
 def _chains(links: Sequence[Link]) -> tuple[list[list[Link]], list[Link]]:
@@ -429,7 +434,7 @@ def _chains(links: Sequence[Link]) -> tuple[list[list[Link]], list[Link]]:
     chains: list[list[Link]] = []
     for link in links:
         last = chains[-1][-1] if chains else None
-        if last and last.reader is link.writer and _is_same(last.written, link.written):
+        if last and last.reader is link.writer and is_same_size(last.written, link.written):
             chains[-1].append(link)
         else:
             chains.append([link])
@@ -451,9 +456,8 @@ def _of_variants(link: Link) -> bool:
     a filter, are often alike."""
     if link.inputs == 2:
         return _are_twins(link.writer, link.reader)
-    return (link.same_input or link.is_shared) and are_variants(
-        link.writer.launch, link.reader.launch
-    )
+    shares_input = link.same_input or link.is_shared
+    return shares_input and are_variants(link.writer.launch, link.reader.launch)
 
 
 class ClockRange(NamedTuple):
@@ -502,9 +506,6 @@ def different_clocks(launches: Sequence[Traffic]) -> list[ClockRange]:
 
 def _after_the_first(ordered: Sequence[Traffic]) -> Traffic:
     """The launch at which the launches so far take a notable part of the time."""
-    least, taken = NOTABLE_PART * sum(traffic.us for traffic in ordered), 0.0
-    for traffic in ordered:
-        taken += traffic.us
-        if taken >= least:
-            return traffic
-    return ordered[-1]
+    taken = [*accumulate(traffic.us for traffic in ordered)]
+    reached = (traffic for traffic, us in zip(ordered, taken) if us >= NOTABLE_PART * taken[-1])
+    return next(reached, ordered[-1])

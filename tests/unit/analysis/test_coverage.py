@@ -85,10 +85,8 @@ def with_command(profile: Profile, command: str | None) -> Profile:
 
 
 @each_row("function, pattern", [
-    ("gemm", "gemm"),
-    ("step_12", "step_12"),
-    ("julia_bb_4477", r"julia_bb_\d+"),
-    ("smooth$241", r"smooth\$\d+"),
+    ("gemm", "gemm"), ("step_12", "step_12"),
+    ("julia_bb_4477", r"julia_bb_\d+"), ("smooth$241", r"smooth\$\d+"),
     ("copy_blocked[v1,cw51cXTLSUwv1sDU]", "copy_blocked.*"),
     ("copy_blocked[abi:v1,cw51cXTLSUwv1sDU]", "copy_blocked.*"),
 ])  # fmt: skip
@@ -221,10 +219,8 @@ def recorded(report: str, program: str) -> Profile:
 
 
 @each_row("program, folder", [
-    ("./build/Debug/app -n 3", "Debug"),
-    (r'"C:\work\x64\Debug\app.exe"', "Debug"),
-    ("/home/me/cmake-build-debug/app", "cmake-build-debug"),
-    ("build-debug/app", "build-debug"),
+    ("./build/Debug/app -n 3", "Debug"), (r'"C:\work\x64\Debug\app.exe"', "Debug"),
+    ("/home/me/cmake-build-debug/app", "cmake-build-debug"), ("build-debug/app", "build-debug"),
     *((program, None) for program in ("./build/Release/app", "./debugger/app", "./nodebug/app")),
     *((program, None) for program in ("./app", "./Debug", "./app debug/x")),
     ("/home/me/target/debug/app", None),  # of Cargo: the profile of the host code

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from evals.public_reports import MANUALLY_READ, NOT_FOUND
 from keet.analysis.ledger import Ledger
-from keet.analysis.several_launches.cross_launch import find_cross_launch, written_and_read
+from keet.analysis.several_launches.cross_launch import find_cross_launch
 from keet.analysis.several_launches.traffic import (
     Fused,
     Traffic,
     are_variants,
     saved_us,
     stored_bytes,
+    written_and_read,
 )
 from keet.diagnosis.diagnosis import cross_launch_findings, diagnose
 from keet.documents.explain import CrossLaunchDocument
@@ -69,12 +70,8 @@ def test_a_fused_launch_keeps_the_instructions_of_its_parts() -> None:
     """The bytes of a round trip go; what issuing takes, and one start of a grid, stay."""
     writer, reader = map(Traffic, work_case("ssim_map/row_sums_in_memory").before_profile.launches)
     saved = saved_us([Fused(writer, 0.0, 1.0), Fused(reader, 1.0, 0.0)])
-    models = [each.model for each in (writer, reader)]
-    issuing = sum(
-        each.us * (1 - model.fixed) * model.loads["issue"]
-        for each, model in zip((writer, reader), models)
-        if model is not None
-    )
+    parts = [(each.us, each.model) for each in (writer, reader)]
+    issuing = sum(us * (1 - model.fixed) * model.loads["issue"] for us, model in parts)
     assert writer.us + reader.us - saved >= issuing
     only_written = saved_us([Fused(writer, 0.0, 1.0), Fused(reader, 0.0, 0.0)])
     assert 0 < only_written < saved
@@ -227,12 +224,9 @@ def test_many_short_launches(profile_of) -> None:
 
 def test_bytes_of_a_launch_their_places_and_readers(profile_of) -> None:
     launch = profile_of("pipeline_before.ncu-repz").launches[3]
-    written, read = written_and_read(launch)
-    assert written == 32 * launch.require("l2_l1_write_sectors").value
-    assert read == 32 * launch.require("l2_l1_read_sectors").value
-    assert stored_bytes(launch) == 4 * 2048 * 2048, (
-        "each of its floats, though it writes them apart"
-    )
+    sectors = [launch.require(f"l2_l1_{way}_sectors").value for way in ("write", "read")]
+    assert [*written_and_read(launch)] == [32 * count for count in sectors]
+    assert stored_bytes(launch) == 4 * 2048 * 2048, "each float, though it writes them apart"
     together = cross_launch_findings(_scaling(), Ledger())
     for launch, word in zip(_scaling(), ("stores", "loads")):
         diagnosis = diagnose(launch, together=together)

@@ -38,9 +38,7 @@ def test_threads_of_public_reports() -> None:
 
 
 @each_row("launch, cause", [
-    ("decay_ratios", "paths"),
-    ("sparse_apply", "paths"),
-    ("window_median", "paths"),
+    *((name, "paths") for name in ("decay_ratios", "sparse_apply", "window_median")),
     (made_up({}, block_size=6, active_threads_per_warp=6.0), "block_size"),
     (made_up({}, block_size=48, active_threads_per_warp=24.0), "block_size"),
     (made_up({}, block_size=4), "block_size"),  # the size alone shows partial warps
@@ -67,8 +65,7 @@ def test_a_loop_can_be_shared_and_code_outside_of_it_can_not() -> None:
     steps, rows = (code_view(name) for name in ("ring_steps", "row_norms"))
     assert chain_share(steps) > 0.2
     assert chain_share(rows) < 0.02
-    each = instructions_per_warp(steps)
-    assert each.value < 200
+    assert instructions_per_warp(steps).value < 200
     # One block does all sweeps: a sweep reads from shared memory what the one before stored. The
     # block of a scan loads new data in each iteration.
     case = CASES["spmv_ell/sweep_a_launch"]

@@ -118,9 +118,8 @@ def test_any_text_is_a_name_and_any_arguments_are_split(name: str, arguments: st
 
 @needs_corpus
 def test_libraries_of_public_reports() -> None:
-    found = set()
-    for path in corpus_files():
-        found |= {library_of(launch.name.full) for launch in launches_in(path)}
+    launches = (launch for path in corpus_files() for launch in launches_in(path))
+    found = {library_of(launch.name.full) for launch in launches}
     assert found == {None, "CUTLASS", "PyTorch ATen"}
 
 

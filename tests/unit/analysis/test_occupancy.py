@@ -6,15 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.parallelism.occupancy import (
-    Configuration,
-    Limits,
-    Machine,
-    OccupancyModel,
-    limits,
-    occupancy_curves,
-    occupancy_model,
-)
+from keet.analysis.parallelism import occupancy
+from keet.analysis.parallelism.occupancy import Configuration, Limits, OccupancyModel, limits
 from keet.documents.charts import OccupancyStep
 from keet.profile import Absent, Launch
 from tests.conftest import REPORTS, TESTS, corpus_files, needs_corpus
@@ -32,7 +25,7 @@ _CURVES = {
 def models(paths: list[Path]) -> Iterator[tuple[Launch, OccupancyModel | Absent]]:
     for path in paths:
         for launch in launches_in(path):
-            model = occupancy_model(launch)
+            model = occupancy.occupancy_model(launch)
             if isinstance(model, OccupancyModel) or "arithmetic" in model.reason:
                 yield launch, model
 
@@ -54,7 +47,7 @@ def test_occupancy_agrees_with_ncu_in_other_reports() -> None:
     assert all(isinstance(model, OccupancyModel) for _, model in checked)
     # Up to 2021.2, all shared memory counts as available, whatever the launch was given.
     launch = public_launch("ZSL98__bitwise_spgemm--profiling_results__sgemm.ncu-rep")
-    model = occupancy_model(launch)
+    model = occupancy.occupancy_model(launch)
     assert model.given < model.machine.shared
     assert launch.number("block_limit_shared_memory") == model.limits(model.block).shared
 
@@ -80,12 +73,12 @@ def test_what_if_agrees_with_ncus_curves() -> None:
 def test_limits_and_the_steps_of_curves() -> None:
     assert Limits(4, 2, 8, 32, 2).binding == ("shared", "barriers")
     assert Limits(4, 2, 8, 32).least == 2
-    sm = Machine(warps=64, blocks=32, registers=65536, shared=65536, shared_unit=128)
+    sm = occupancy.Machine(warps=64, blocks=32, registers=65536, shared=65536, shared_unit=128)
     assert limits(sm, Configuration(1024, 255, 0)).least == 0
     assert limits(sm, Configuration(32, 0, 0)).registers == sm.blocks
     # 174 registers leave room for one block of 8 warps, 48 KiB of shared memory for four.
-    model = occupancy_model(launch_of("panel_product"))
-    document = occupancy_curves(model)
+    model = occupancy.occupancy_model(launch_of("panel_product"))
+    document = occupancy.occupancy_curves(model)
     assert (document.warps, document.limited_by) == (8, ("registers",))
     registers, shared, sizes = document.curves
     assert registers.better(8)[:2] == [OccupancyStep(81, 128, 16), OccupancyStep(65, 80, 24)]

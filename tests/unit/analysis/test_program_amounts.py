@@ -127,8 +127,7 @@ def test_groups_and_kernels_that_were_not_profiled() -> None:
     assert "step" not in text
     shares = {group.kernel: group.share_pct for group in found.groups if not group.profiled}
     assert shares == {"norm": pytest.approx(7), "sum": pytest.approx(3)}
-    printed = [p.value for p in text.evidence.values() if p.unit == "%"]
-    assert printed == [pytest.approx(10)]
+    assert [p.value for p in text.evidence.values() if p.unit == "%"] == [pytest.approx(10)]
     assert not [text for text in amounts_of(of_run("waits_range")).texts if "profiled" in text]
 
 
@@ -156,11 +155,8 @@ def test_states_and_short_launches(wording) -> None:
     assert state.fits == ("L2", "shared memory", "registers")
     assert {120.0, 1200.0} <= {float(piece.value) for piece in state.text.evidence.values()}
     wording(state.text)
-    assert (
-        bounds_by_id(found)["state_on_chip"].us
-        == state.us
-        == pytest.approx(120 * 23e6 / 1e13 * 1e6)
-    ), "at L2's rate"
+    assert bounds_by_id(found)["state_on_chip"].us == state.us
+    assert state.us == pytest.approx(120 * 23e6 / 1e13 * 1e6), "at L2's rate"
     found = in_run([("spin", 170.0)] * 100, LARGE)
     (state,) = found.states
     assert state.fits == ()
@@ -176,9 +172,7 @@ def test_states_and_short_launches(wording) -> None:
     assert gap.unit == "ns"
     assert 3000 < gap.value < 4000
     found = amounts_of(of_run("managed"))
-    assert found.groups[0].fixed_us is None
-    assert not found.states
-    assert not found.bounds
+    assert (found.groups[0].fixed_us, *found.states, *found.bounds) == (None,)
     # The same program with one stream and with eight.
     assert amounts_of(of_run("streams_serial")).states
     assert not amounts_of(of_run("streams_together")).states
@@ -212,11 +206,10 @@ def test_all_readers_of_as_much_are_candidates() -> None:
     """The nearest amount is not always the right consumer."""
     moved = {"integrate": (50, 98), "mask": (98, 10), "other": (40, 10), "project": (97, 10)}
     found = handed_over(moved)
-    pairs = [(each.writer, each.reader) for each in found]
-    assert pairs == [("integrate", "mask"), ("integrate", "project")]
+    known = (pytest.approx(98e6), pytest.approx(2 * 98e6 / 4e12 * 1e6))
+    pairs = [(each.writer, each.reader, each.bytes, each.us) for each in found]
+    assert pairs == [("integrate", reader, *known) for reader in ("mask", "project")]
     assert all(each.text.startswith("candidate") for each in found)
-    assert [each.bytes for each in found] == [pytest.approx(98e6)] * 2
-    assert [each.us for each in found] == [pytest.approx(2 * 98e6 / 4e12 * 1e6)] * 2
     # An earlier launch reads nothing of a later one.
     assert not handed_over({"mask": (98, 10), "integrate": (50, 98)})
     # The reader that follows comes before one behind another writer.

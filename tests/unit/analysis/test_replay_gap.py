@@ -74,14 +74,10 @@ def statuses(replay_us: float, position: Position, **known: object) -> dict[str,
 
 
 @each_row("replay_us, plain_us, differs", [
-    (100, 150, False),
-    (100, 151, True),
-    (151, 100, True),
+    (100, 150, False), (100, 151, True), (151, 100, True),
     (2.8, 0.9, False),  # ncu counts the start and the end of a short kernel
-    (5, 3, False),
-    (5.1, 3, True),
-    (2.43, 4.3, True),  # ncu never reports less than CUPTI
-    (2.9, 4.3, False),
+    (5, 3, False), (5.1, 3, True),
+    (2.43, 4.3, True), (2.9, 4.3, False),  # ncu never reports less than CUPTI
 ])  # fmt: skip
 def test_limits_of_a_replay_gap(replay_us: float, plain_us: float, differs: bool) -> None:
     launch = launch_with({DURATION: replay_us * US})
@@ -99,25 +95,18 @@ def test_a_time_that_is_not_known_is_no_gap() -> None:
 
 
 def test_memory_of_the_host_and_shapes_that_the_run_does_not_have(wording) -> None:
-    found = reasons(
-        5.1,
-        position_of(2410),
-        metrics={HOST: 0, SECTORS: 40_000},
-        managed_bytes=1 << 20,
-        migrations=Migrations(100 << 20, 100 << 20, 1600),
-    )
+    moved = {"managed_bytes": 1 << 20, "migrations": Migrations(100 << 20, 100 << 20, 1600)}
+    found = reasons(5.1, position_of(2410), metrics={HOST: 0, SECTORS: 40_000}, **moved)
     assert [reason.status for reason in found.values()] == ["likely"] + ["ruled_out"] * 4
     first = found["managed_or_host_memory"]
     wording(first.text)
     assert [piece.value for piece in first.evidence] == [1600, 100 << 20]
-    moved = {"managed_bytes": 1 << 20, "migrations": Migrations(1 << 20, 0, 0)}
+    moved["migrations"] = Migrations(1 << 20, 0, 0)
     found = reasons(100, position_of(300), **moved)["managed_or_host_memory"]
     assert found.status == "possible"
     wording(found.text)
-    found = reasons(
-        4, position_of(2000), metrics={HOST: 3, SECTORS: 40}, managed_bytes=0, migrations=NO_FAULTS
-    )
-    first = found["managed_or_host_memory"]
+    moved = {"managed_bytes": 0, "migrations": NO_FAULTS, "metrics": {HOST: 3, SECTORS: 40}}
+    first = reasons(4, position_of(2000), **moved)["managed_or_host_memory"]
     assert (first.status, first.text[:7]) == ("likely", "8% of t")
     position = position_of(300, known_by="kernel")
     found = reasons(100, position, kernels=(shaped(2, 90, 900),))["not_typical"]
@@ -129,10 +118,8 @@ def test_memory_of_the_host_and_shapes_that_the_run_does_not_have(wording) -> No
 
 
 @each_row("status, own_ms, other_ms, groups", [
-    ("likely", 30, 0.001, 100),
-    ("likely", 30, 0.9, 100),
-    ("possible", 30, 1.1, 100),  # the other kernel has time for 100 groups of 10 us
-    ("possible", 30, 30, 100),
+    ("likely", 30, 0.001, 100), ("likely", 30, 0.9, 100),
+    ("possible", 30, 1.1, 100), ("possible", 30, 30, 100),  # it has time for 100 groups of 10 us
     ("possible", 30, 0.001, 3000),  # more than the kernel lost time for
 ])  # fmt: skip
 def test_faults_are_counted_for_the_whole_run(status, own_ms, other_ms, groups) -> None:
@@ -270,9 +257,8 @@ def shaped(grid: int, shortest_us: float, longest_us: float) -> KernelRun:
 
 @each_row("status, ending, row", [
     ("possible", "launches of this shape took 90 us to 900 us", shaped(1, 90, 900)),
-    ("ruled_out", "with this number, kernel and shape", shaped(1, 280, 300)),
-    ("ruled_out", "with this number, kernel and shape", shaped(1, 160, 900)),
-    ("ruled_out", "with this number, kernel and shape", shaped(2, 90, 900)),
+    *(("ruled_out", "with this number, kernel and shape", row)
+      for row in (shaped(1, 280, 300), shaped(1, 160, 900), shaped(2, 90, 900))),
 ])  # fmt: skip
 def test_a_launch_of_this_number_in_another_execution(status, ending, row) -> None:
     found = reasons(100, position_of(300), kernels=(row,))["not_typical"]
@@ -281,25 +267,17 @@ def test_a_launch_of_this_number_in_another_execution(status, ending, row) -> No
 
 
 @given(
-    st.floats(1, 1e5),
-    st.floats(1, 1e5),
-    st.none() | st.floats(0, 1),
-    st.sampled_from(["launch", "shape", "kernel"]),
-    st.none() | st.integers(0, 10_000),
+    *(st.floats(1, 1e5), st.floats(1, 1e5), st.none() | st.floats(0, 1)),
+    *(st.sampled_from(["launch", "shape", "kernel"]), st.none() | st.integers(0, 10_000)),
     st.sampled_from([None, "ncu ./app", "ncu --cache-control none ./app"]),
 )
 def test_each_reason_once_and_in_order(replay, plain, overlap, known_by, faults, command) -> None:
     share = None if overlap is None else overlap * plain * US * 100
     position = position_of(plain, overlapped_ns=share, known_by=known_by)
     assume(replay_gap(launch_with({DURATION: replay * US}), position))
-    found = reasons(
-        replay,
-        position,
-        command=command,
-        metrics={**FITS, HOST: 0, SECTORS: 100},
-        managed_bytes=faults,
-        migrations=None if faults is None else Migrations(faults, 0, faults),
-    )
+    moved = None if faults is None else Migrations(faults, 0, faults)
+    known = {"metrics": {**FITS, HOST: 0, SECTORS: 100}, "managed_bytes": faults}
+    found = reasons(replay, position, command=command, migrations=moved, **known)
     assert len(found) == 5
     order = ["likely", "possible", "ruled_out"]
     ranks = [order.index(reason.status) for reason in found.values()]

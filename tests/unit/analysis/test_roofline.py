@@ -19,11 +19,9 @@ from keet.analysis.roofline.launch_roofline import (
 from keet.analysis.roofline.tensor import parse_opcode, tensor_work
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.diagnosis import diagnose
-from keet.evidence import Sentence
 from keet.explanation.headline import verdict_of
 from keet.profile import Absent, Launch
 from keet.report import read_profile
-from kernels_samples.samples import report_of
 from tests.conftest import CORPUS, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.launch_checks import check_roofline
@@ -34,8 +32,8 @@ SHORT = {"gpu__time_duration.sum": 1000.0}
 OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"
 
 
-def sample(name: str, launch: int = 0) -> LaunchRoofline:
-    return find_roofline(read_profile(report_of(*name.split("/"))).launches[launch])
+def sample(name: str) -> LaunchRoofline:
+    return find_roofline(launch_of(name))
 
 
 def rates(roofline: LaunchRoofline, ceiling_id: str) -> tuple[float, float, float]:
@@ -51,9 +49,9 @@ def launch_with(metrics: dict[str, float], opcodes: dict[str, float] | None = No
 
 @each_row("name, ceiling, flop, flop_per_cycle", [
     # 8448 x 4096 x 8192 on an H200: HGMMA's dense peak is 4096 FLOP per cycle and SM.
-    ("token_mix/slow", "tensor_bf16", 2 * 8448 * 4096 * 8192, 4096),
+    ("token_mix", "tensor_bf16", 2 * 8448 * 4096 * 8192, 4096),
     # 4096 x 4096 x 2048 with warp-level HMMA, whose peak is two thirds of HGMMA's.
-    ("half_dense/fast", "tensor_fp16", 2 * 4096 * 4096 * 2048, 4096 * 2 / 3),
+    ("half_dense:fast", "tensor_fp16", 2 * 4096 * 4096 * 2048, 4096 * 2 / 3),
 ])  # fmt: skip
 def test_products_by_their_size(name, ceiling, flop, flop_per_cycle) -> None:
     roofline = sample(name)
@@ -67,10 +65,8 @@ def test_products_by_their_size(name, ceiling, flop, flop_per_cycle) -> None:
 
 
 @each_row("name, nearest, low, high", [
-    ("series_eval/slow", "fp32", 77, 81),
-    ("orbit_forces/slow", "fp64", 53, 56),
-    ("field_axpy/slow", "dram", 88, 93),
-    ("token_mix/slow", "tensor_bf16", 90, 97),
+    ("series_eval", "fp32", 77, 81), ("orbit_forces", "fp64", 53, 56),
+    ("field_axpy", "dram", 88, 93), ("token_mix", "tensor_bf16", 90, 97),
 ])  # fmt: skip
 def test_the_planted_ceiling_is_the_nearest(name, nearest, low, high) -> None:
     roofline = sample(name)
@@ -169,11 +165,10 @@ def test_the_reading_its_sources_and_matrix_instructions() -> None:
     metrics |= {stem: 1e6, f"{stem}.peak_sustained": 2000.0}
     found = rates(find_roofline(launch_with(metrics, {"UTCQMMA": 3.0})), "tensor_fp8")
     assert found == pytest.approx((50, 1e12, 2e12))
-    assert sample("series_eval/slow").ceiling("fp16").source.startswith("catalog")
-    assert sample("series_eval/slow").ceiling("fp32").source.startswith("report")
-    reading = sample("series_eval/slow").reading
-    assert isinstance(reading, Sentence)
-    assert "roofline_fp32_reached#0" in reading.ids
+    roofline = sample("series_eval")
+    assert roofline.ceiling("fp16").source.startswith("catalog")
+    assert roofline.ceiling("fp32").source.startswith("report")
+    assert "roofline_fp32_reached#0" in roofline.reading.ids
 
 
 def test_what_is_missing_or_has_no_shape(profile_of, wording) -> None:
@@ -195,14 +190,14 @@ def test_what_is_missing_or_has_no_shape(profile_of, wording) -> None:
     metrics |= {"lts__t_sectors.sum": 5.0}
     (level,) = find_roofline(launch_with(metrics)).ceilings  # its lookups were counted: none
     assert (level.id, level.reached_pct, level.achieved) == ("l2", 0.0, None)
-    for opcode in (
+    for opcode in [
         "HFMA2.MMA",
         "FFMA",
         "HMMA",
         "HMMA.884.F32.F32.STEP2",
         "UTCHMMA.2CTA",
         "HMMA.999",
-    ):
+    ]:
         assert parse_opcode(opcode) is None
     # HFMA2 puts a constant into a register: nobody computes in FP16 there.
     roofline = find_roofline(profile_of("tour_full.ncu-repz").launches[1])

@@ -83,12 +83,10 @@ def test_accounts_and_units_of_public_reports() -> None:
     assert found.account.part("waiting.busy.hot_l2_slice").percent.value > 80
     assert found.account.unknown < 20
     # SMs without a block are known from the launch alone; in one, none is active for most of the time.
-    for start, launch, least in (
-        *(("extra-p", 2, 99), ("Lashi", 0, 95), ("Brennen", 1, 47), ("chia7", 4, 17)),
-        ("josiahls", 0, 34),
-    ):
+    least = {("extra-p", 2): 99, ("Lashi", 0): 95, ("Brennen", 1): 47, ("chia7", 4): 17}
+    for (start, launch), percent in (least | {("josiahls", 0): 34}).items():
         part = diagnosis(start, launch).account.part("idle.small_grid")
-        assert part.percent.value >= least
+        assert part.percent.value >= percent
     # Launching is no imbalance.
     for start, launch in (("NVIDIA", 0), ("JakeFlasher", 1)):
         assert "load_imbalance" not in [each.id for each in diagnosis(start, launch).findings]
@@ -103,14 +101,14 @@ def test_accounts_and_units_of_public_reports() -> None:
 
 
 def test_what_is_left_of_a_hot_address_and_of_l1() -> None:
-    slower = changed(
-        launch_of("key_count"),
-        lambda name, value: value / 3 if "lts__t_sectors" in name and "max" in name else value,
-    )
-    before, after = (model_of(each).loads[HOT_LINE] for each in (launch_of("key_count"), slower))
+    def slower(name: str, value: float) -> float:
+        return value / 3 if "lts__t_sectors" in name and "max" in name else value
+
+    launch = launch_of("key_count")
+    before, after = (model_of(x).loads[HOT_LINE] for x in (launch, changed(launch, slower)))
     assert after == pytest.approx(before, rel=0.05)
     # Measured: 47 times faster. No other unit is at more than 3 percent of its peak.
-    found = diagnose(launch_of("key_count"), reads_code=False).findings[0]
+    found = diagnose(launch, reads_code=False).findings[0]
     assert found.id == "atomic_contention"
     assert 20 < found.forecast.likely < 47
     assert "shared_bank_conflict" in passes(80.0)
@@ -162,23 +160,17 @@ def passes(share: float, static: float = 4096.0) -> set[str]:
 def test_pipes_over_active_cycles_and_the_busiest_unit_of_memory() -> None:
     full, lsu = launch_of("key_count"), r"(pipe_lsu|lsuin_requests).*sustained_elapsed"
     known = LaunchView(full).ceilings
-    assert LaunchView(without(full, lsu)).ceilings.share("LSU") == pytest.approx(
-        known.share("LSU"), rel=0.02
-    )
-    part = without(full, r"^(l1tex|lts|sm__inst_executed_pipe_lsu|idc)")
+    share = LaunchView(without(full, lsu)).ceilings.share("LSU")
+    assert share == pytest.approx(known.share("LSU"), rel=0.02)
+    part = LaunchView(without(full, r"^(l1tex|lts|sm__inst_executed_pipe_lsu|idc)")).ceilings
     assert WHOLE_MEMORY not in known
-    assert LaunchView(part).ceilings.share(WHOLE_MEMORY) == pytest.approx(
-        float(full.get("memory_throughput_pct").value) / 100
-    )
+    memory = float(full.get("memory_throughput_pct").value) / 100
+    assert part.share(WHOLE_MEMORY) == pytest.approx(memory)
     # Without the SMs' active cycles, they count as active all the time.
     cycles = "|sm__cycles_active"
-    for gone, at_most in (
-        ("", False),
-        (cycles, True),
-        (f"{cycles}|issue_active|inst_issued|ipc", True),
-    ):
+    for gone in ("", cycles, f"{cycles}|issue_active|inst_issued|ipc"):
         ceilings = LaunchView(without(full, lsu + gone)).ceilings
-        assert ceilings.stage("LSU").at_most is at_most
+        assert ceilings.stage("LSU").at_most is bool(gone)
         assert ceilings.share("LSU") >= (known.share("LSU") or 0) - 0.01
 
 
@@ -197,13 +189,10 @@ def test_products_of_64_bits_take_the_fma_pipe_twice_as_long(case: str) -> None:
     view = code_view(case)
     least = next(each for each in bounds(view) if each.id == "arithmetic")
     code, program, cycles = view.code, view.code.program, view.value("elapsed_cycles")
-    floats = [
-        program.counts[at]
-        for at in program.ran
-        if program.code[at].opcode in ("FFMA", "FMUL", "FADD")
-        or (program.code[at].opcode == "IMAD" and code.purposes[at] is Purpose.VALUE)
-    ]
-    needed = sum(floats) / (cycles * SCHEDULERS * SMS)
+    ran = [(at, program.code[at].opcode) for at in program.ran]
+    floats = [at for at, opcode in ran if opcode in ("FFMA", "FMUL", "FADD")]
+    floats += [at for at, op in ran if op == "IMAD" and code.purposes[at] is Purpose.VALUE]
+    needed = sum(program.counts[at] for at in floats) / (cycles * SCHEDULERS * SMS)
     assert least.us == pytest.approx(needed * (view.value("duration") or 0) / 1e3, rel=0.05)
 
 

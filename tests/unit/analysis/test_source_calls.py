@@ -1,15 +1,7 @@
 """The lines of the source that decide what a finding is about, on kernels of the casebook."""
 
-from keet.analysis.hotspots.source_calls import (
-    _DEEPEST_TEMPLATES,
-    _chosen,
-    _functions,
-    _Source,
-    bounds_of,
-    call_of,
-    choices_of,
-    launch_places,
-)
+from keet.analysis.hotspots import source_calls
+from keet.analysis.hotspots.source_calls import bounds_of, call_of, choices_of, launch_places
 from keet.analysis.launch_view import LaunchView
 from keet.diagnosis.diagnosis import diagnose
 from keet.diagnosis.finding import Finding
@@ -122,6 +114,7 @@ def test_many_callers_are_read_in_a_bounded_time() -> None:
     body = " ".join(f"{each}<N>(d);" for each in names)
     head = "template <int N> void"
     text = "\n".join(f"{head} {each}(int d) {{ {body} k<N><<<d, N>>>(); }}" for each in names)
-    source = _Source({"a.cu": text.split("\n")}, tuple(_functions("a.cu", text)), {})
-    assert len(source.functions) == len(names)
-    assert not any(each.equal for each in _chosen(source, "k", ["64"], _DEEPEST_TEMPLATES))
+    functions = tuple(source_calls._functions("a.cu", text))
+    assert len(functions) == len(names)
+    source = source_calls._Source({"a.cu": text.split("\n")}, functions, {})
+    assert not any(each.equal for each in source_calls._chosen(source, "k", ["64"], 3))

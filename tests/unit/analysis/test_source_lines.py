@@ -67,31 +67,26 @@ def test_malformed_sources_terminate(odd: str) -> None:
 
 
 def launch_with(**instances: list[tuple[int, int]]) -> Launch:
-    names = {
-        "executed": "inst_executed",
-        "samples": "smsp__pcsamp_sample_count",
-        "wait": "smsp__pcsamp_warps_issue_stalled_wait",
-        "barrier": "smsp__pcsamp_warps_issue_stalled_barrier",
-    }
-    return encoded({}, {names[key]: rows for key, rows in instances.items()})
+    names = {"executed": "inst_executed", "samples": "smsp__pcsamp_sample_count"}
+    stall = "smsp__pcsamp_warps_issue_stalled_"
+    return encoded({}, {names.get(key, stall + key): rows for key, rows in instances.items()})
 
 
 def test_spots_are_ranked_by_samples_and_missing_ones_are_known() -> None:
-    launch = launch_with(
-        executed=[(16, 100), (32, 1), (48, 1)],
-        samples=[(32, 30), (48, 10)],
-        wait=[(32, 20), (48, 10)],
-        barrier=[(32, 10), (48, 0)],
-    )
-    found = find_hotspots(launch)
+    costs = {"executed": [(16, 100), (32, 1), (48, 1)], "samples": [(32, 30), (48, 10)]}
+    costs |= {"wait": [(32, 20), (48, 10)], "barrier": [(32, 10), (48, 0)]}
+    found = find_hotspots(launch_with(**costs))
     assert (found.by, found.ranked_by, found.total) == ("instruction", "samples", 40)
     assert [(spot.address, spot.share) for spot in found.rows] == [(32, 0.75), (48, 0.25), (16, 0)]
     assert [*found.rows[0].samples_by_reason.items()] == [("wait", 20), ("barrier", 10)]
     assert found.rows[2].samples == 0
-    assert is_gather(["x[columns[k]]"])
-    assert not is_gather(["x[k * n]"])
-    assert not is_gather(["x[columns[k]]", "y[k]"])
-    assert not is_gather([])
+    one, other = "x[columns[k]]", "y[k * n]"
+    assert [is_gather(of) for of in ([one], [other], [one, other], [])] == [
+        True,
+        False,
+        False,
+        False,
+    ]
     found = find_hotspots(launch_with(executed=[(16, 5)], wait=[(16, 3)], barrier=[(16, 4)]))
     assert found.rows[0].samples == 7
     found = find_hotspots(launch_with(executed=[(16, 5), (32, 9)]))
@@ -105,10 +100,8 @@ def test_spots_are_ranked_by_samples_and_missing_ones_are_known() -> None:
 def test_instructions_without_a_line_and_columns_of_zeros(profile_of) -> None:
     # By line, and there are no lines: one row with everything, not an empty table.
     launch = profile_of("tour_nolines.ncu-repz").launches[0]
-    found = find_hotspots(launch, "line")
-    assert len(found.rows) == 1
-    assert found.rows[0].location is None
-    assert found.rows[0].share == pytest.approx(1)
+    (row,) = find_hotspots(launch, "line").rows
+    assert (row.location, row.share) == (None, pytest.approx(1))
     # ncu stores no instances of a metric whose total is zero.
     launch = profile_of("tour_full.ncu-repz").launches[0]
     assert launch.metric("memory_l1_wavefronts_shared").value == 0
@@ -151,12 +144,8 @@ def test_four_public_reports_have_partial_samples() -> None:
         shares = [spots.partial.share for spots in found if spots.partial]
         if shares:
             partial[path.name.split("__")[0]] = min(shares)
-    assert {name: round(share, 3) for name, share in partial.items()} == {
-        "bwd29": 0.006,
-        "chia7": 0.25,
-        "suhithr": 0.305,
-        "ScalingIntelligence": 0.516,
-    }
+    known = {"bwd29": 0.006, "chia7": 0.25, "suhithr": 0.305, "ScalingIntelligence": 0.516}
+    assert {name: round(share, 3) for name, share in partial.items()} == known
 
 
 @pytest.fixture

@@ -6,14 +6,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from keet.analysis.time_model import (
-    DEVICE_WIDE,
-    FABRIC,
-    HOT_LINE,
-    UNMEASURED_PRESSURE,
-    Effect,
-    attainable,
-)
+from keet.analysis import time_model
+from keet.analysis.time_model import HOT_LINE, Effect, attainable
 from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import STATES, active, launches, made_up, model_of
 from tests.unit.analysis.real_launches import changed, launch_of
@@ -46,12 +40,9 @@ def test_times_are_shares_that_less_work_or_waiting_never_makes_longer(
     shares = (*model.loads.values(), model.pressure, model.exposed, model.fixed)
     assert all(0 <= share <= 1 for share in shares)
     assert not {"selected", "not_selected"} & model.waiting.keys()  # these warps do not wait
-    more = Effect(
-        _both(effect.units, further.units),
-        _both(effect.waits, further.waits),
-        effect.every_wait * further.every_wait,
-        effect.longest_sm * further.longest_sm,
-    )
+    both = (_both(effect.units, further.units), _both(effect.waits, further.waits))
+    factors = (effect.every_wait * further.every_wait, effect.longest_sm * further.longest_sm)
+    more = Effect(*both, *factors)
     assert model.time(more) <= model.time(effect) + 1e-9
     assert 1 <= model.gain(effect) < math.inf
     unmeasured = {unit: part for unit, part in effect.units.items() if unit not in model.loads}
@@ -80,7 +71,11 @@ def test_the_time_changes_continuously(launch, effect, grows, data) -> None:
 def test_units_idle_sms_and_the_launch() -> None:
     idle, unknown = model_of(made_up({"fma": 0.0})), model_of(made_up({}))
     assert (idle.loads, idle.pressure, idle.busiest) == ({"FMA": 0.0}, 0.0, "FMA")
-    assert (unknown.loads, unknown.busiest, unknown.pressure) == ({}, None, UNMEASURED_PRESSURE)
+    assert (unknown.loads, unknown.busiest, unknown.pressure) == (
+        {},
+        None,
+        time_model.UNMEASURED_PRESSURE,
+    )
     assert idle.is_measured
     assert not unknown.is_measured
     assert model_of(made_up({"dram": 20.0}, sm_throughput_pct=60.0)).busiest == "SM"
@@ -91,7 +86,7 @@ def test_units_idle_sms_and_the_launch() -> None:
     halved = Effect(longest_sm=0.5, every_wait=0.0)
     for unit, name in (("dram", "DRAM"), ("l2", "L2"), ("fma", "FMA"), ("xu", "XU")):
         model = model_of(made_up({unit: 40.0}, **active(0.5)))
-        kept = 1.0 if name in DEVICE_WIDE else 0.5
+        kept = 1.0 if name in time_model.DEVICE_WIDE else 0.5
         assert model.time(halved) == pytest.approx(kept * model.loads[name])
     model = model_of(made_up({"dram": 10.0}, **active(0.25, 0.25)))
     assert model.fixed == pytest.approx(0.75)
@@ -147,7 +142,7 @@ def test_a_fabric_with_little_to_do_is_busy_for_longer_than_its_work_takes(few, 
     """A fix that moves the same bytes gained more than the fabric's busy share leaves room for."""
     model = model_of(launch_of(few))
     busy = model.view.ceilings.get("L2")
-    assert busy.stage.id == FABRIC
+    assert busy.stage.id == time_model.FABRIC
     assert attainable("L2") / busy.share < many < 1.1 / model.loads["L2"]
     # A full one has as much work as its busy share says.
     full = model_of(launch_of("gemv/one_warp_blocks_long"))

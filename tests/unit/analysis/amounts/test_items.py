@@ -45,8 +45,8 @@ def test_a_sum_is_counted_per_element_that_is_read() -> None:
 def test_the_same_instructions_and_work_of_samples() -> None:
     view = view_of("half_dense")
     (row,) = (row for row in per_item(view, item_of(view)) if row.id == "instructions")
-    named = row.text.evidence.values()
-    parts = [each.value for each in named if each.id.startswith("per_item_instructions_")]
+    named = row.text.evidence.items()
+    parts = [each.value for id_, each in named if id_.startswith("per_item_instructions_")]
     assert sum(parts) == pytest.approx(row.value)
     # Tensor cores at 94 %, issue slots at 17 %.
     view = view_of("token_mix", reads_code=False)
@@ -109,11 +109,9 @@ def test_what_a_block_takes_of_an_sm() -> None:
     assert (found.warps_per_sm, found.limited_by) == (16, ())
     assert resources(LaunchView(made_up({}))) is None
     assert resources(LaunchView(profile_of(REPORTS / "range.ncu-rep").launches[0])) is None
-    sensors, records = (
-        of_program("photoacoustic", kernel) for kernel in ("place_sensors", "condition_records")
-    )
-    assert (sensors.local_bytes_per_thread, sensors.barriers_per_block) == (32, 0)
-    assert (records.local_bytes_per_thread, records.barriers_per_block) == (0, 2)
+    for kernel, known_of in (("place_sensors", (32, 0)), ("condition_records", (0, 2))):
+        found = of_program("photoacoustic", kernel)
+        assert (found.local_bytes_per_thread, found.barriers_per_block) == known_of
     assert known("matrix_flip").barriers_per_block is None  # the code was not read
     text = of_program("ising", "measure_final").text
     assert {"grid_size", "device_sm_count"} <= {each.partition("#")[0] for each in text.ids}

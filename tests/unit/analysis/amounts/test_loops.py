@@ -29,12 +29,9 @@ def at_line(name: str, line: int) -> LoopAmounts:
 
 def test_an_iteration_its_copies_and_what_it_repeats() -> None:
     for name, line, copies, iterations in (
-        ("orbit_forces", 37, 1, 8),
+        *(("orbit_forces", 37, 1, 8), ("panel_product", 147, 1, 32), ("tap_filter", 17, None, 8)),
         ("orbit_forces", 40, 2, 128),  # unrolled, two bodies per thread: four copies of a line
-        ("panel_product", 147, 1, 32),
-        ("stencil_march", 39, 1, 24),
-        ("tap_filter", 17, None, 8),
-        ("kmeans_assign/rows_read_per_thread", 40, 1, 64),
+        *(("stencil_march", 39, 1, 24), ("kmeans_assign/rows_read_per_thread", 40, 1, 64)),
     ):
         row = at_line(name, line)
         assert (row.copies, row.iterations) == (copies, iterations)

@@ -43,15 +43,10 @@ def trips(body: str, skipped: Mapping[str, int] | None = None) -> list[tuple[str
     return [(trip.reason, trip.is_avoidable) for trip in regions(body, skipped)[0].trips]
 
 
-FIRST = """
-    LDG.E R10, desc[UR4][R2.64]
-    FADD R11, R10, R10
-"""
+FIRST = "LDG.E R10, desc[UR4][R2.64]\nFADD R11, R10, R10\n"
 SECOND = """
     LDG.E R12, desc[UR4][R4.64]; FADD R13, R12, R11; STG.E desc[UR4][R6.64+0x100], R13; EXIT
 """
-
-
 BY_INDEX = """
     LDG.E R10, desc[UR4][R2.64]; IMAD.WIDE R8, R10, 0x4, c[0x0][0x218]
     STG.E desc[UR4][R8.64], R0; STG.E desc[UR4][R6.64], R0
@@ -87,15 +82,8 @@ def test_stores_that_delay_a_load_and_loads_that_are_not_serial() -> None:
         join: STG.E desc[UR4][R6.64], R11; EXIT
     """
     assert regions(body)[0].avoidable == 0
-    body = (
-        FIRST
-        + """
-        FSETP.GT.AND P0, PT, R11, RZ, PT; @P0 BRA slow
-        back: NOP
-        """
-        + SECOND
-        + "slow: FMUL R11, R11, R11\nBRA back"
-    )
+    branch = "FSETP.GT.AND P0, PT, R11, RZ, PT\n@P0 BRA slow\nback: NOP\n"
+    body = FIRST + branch + SECOND + "slow: FMUL R11, R11, R11\nBRA back"
     assert trips(body, {"FMUL": 0, "BRA back": 0})[1] == ("branch", True)
 
 
@@ -157,9 +145,8 @@ def test_round_trips_of_real_kernels() -> None:
     found = document("node_update/deep_columns.by_level")
     assert (found.round_trips, found.needed, found.loads, found.iterations) == (16, 1, 32, 12)
     assert found.loop.line == 45
-    assert {(trip.line, trip.after_line, trip.reason) for trip in found.trips[1:]} == {
-        (47, 48, "store")
-    }
+    trips = {(trip.line, trip.after_line, trip.reason) for trip in found.trips[1:]}
+    assert trips == {(47, 48, "store")}
     assert set(found.pointers) == {"rate", "source", "level"}
     assert found.avoidable_pct == pytest.approx(90, abs=2)
     assert {each.metric for each in found.evidence} >= {"serial_round_trips", "serial_waits"}
