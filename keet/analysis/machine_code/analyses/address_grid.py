@@ -87,7 +87,7 @@ def _digit_of_digit(whole: Polynomial, divisor: int, *, is_rest: bool) -> Digit 
 def _divisor(symbol: Symbol) -> int | None:
     if symbol.kind == "shr":
         return 1 << int(str(symbol.arguments[1]))
-    if symbol.kind in ("div", "mod"):
+    if symbol.kind == "mod":
         return int(str(symbol.arguments[1]))
     if symbol.kind == "scaled" and isinstance(symbol.arguments[1], tuple):
         magic, shift = symbol.arguments[1]

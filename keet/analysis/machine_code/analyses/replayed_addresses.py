@@ -17,6 +17,7 @@ import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import takewhile
 from typing import NamedTuple, cast
 
 from keet.analysis.machine_code.analyses.conditions import RunConditions
@@ -36,7 +37,12 @@ from keet.analysis.machine_code.analyses.index_tables import (
 from keet.analysis.machine_code.analyses.reuse import Access
 from keet.analysis.machine_code.flow.control_flow import Loop, reached
 from keet.analysis.machine_code.flow.program import Kind, SsaValue
-from keet.analysis.machine_code.instructions.instruction import Instruction, Operand, is_zero
+from keet.analysis.machine_code.instructions.instruction import (
+    Instruction,
+    Operand,
+    is_predicate,
+    is_zero,
+)
 from keet.analysis.machine_code.instructions.opcodes import Role
 from keet.analysis.machine_code.polynomials.opcode_rules import signed, truth_table
 from keet.analysis.machine_code.polynomials.polynomial import WORD, Polynomial
@@ -120,14 +126,12 @@ def replayed(
 
 
 _GROWTH = 4
-_MOST_STEPS = 24
 
 
 def fitting(run: Callable[[int, bool], Replayed], low: int) -> dict[int, Replayed]:
-    """Values of a parameter that the counters do not refute, from the least one on: a single one
-    if its neighbours are refuted, or the least and a large one if neither is. More threads run the
-    larger it is. Empty if that does not decide it. `run`: for a value, and whether it is a check
-    alone."""
+    """Values of a parameter that the counters do not refute: the least one if the next is refuted,
+    or it and a large one if neither is. More threads run the larger it is. Empty if that does not
+    decide it. `run`: for a value, and whether it is a check alone."""
     tried: dict[int, Replayed] = {}
 
     def at(value: int, *, is_check: bool = False) -> Replayed:
@@ -137,14 +141,7 @@ def fitting(run: Callable[[int, bool], Replayed], low: int) -> dict[int, Replaye
 
     high = _GROWTH * low
     if at(low).is_refuted:
-        while at(high).excess < 0 and len(tried) < _MOST_STEPS:
-            low, high = high, _GROWTH * high
-        while high - low > 1 and at(high).is_refuted and len(tried) < _MOST_STEPS:
-            middle = (low + high) // 2
-            low, high = (middle, high) if at(middle).excess < 0 else (low, middle)
-        low, high = high, _GROWTH * high
-        if at(low).is_refuted or not at(low - 1).is_refuted:
-            return {}
+        return {}
     if not at(high, is_check=True).is_refuted:
         uses_bits = at(low).uses_bits or at(high).uses_bits
         return {} if uses_bits else {low: at(low), high: at(high)}
@@ -208,18 +205,14 @@ class _Replay:
             if value.kind is not Kind.DEFINITION:
                 is_call = value.kind is Kind.CALL
                 return () if is_call else self.program.values.behind(value, with_guard=True)
-            place, instruction = (
-                self._joined_signs(value.position),
-                self.program.code[value.position],
-            )
+            place = self._joined_signs(value.position)
+            instruction = self.program.code[value.position]
             is_followed = instruction.role in _FOLLOWED or instruction.opcode in _RECIPROCAL
             sources = read[value.position].values() if is_followed else ()
             if place < 0:
                 return sources
-            return [
-                *(source for source in sources if self.all[source].position != place),
-                *read[place].values(),
-            ]
+            others = (source for source in sources if self.all[source].position != place)
+            return [*others, *read[place].values()]
 
         return set(reached(starts, following))
 
@@ -254,9 +247,7 @@ class _Replay:
             for index in of_loop:
                 self.known.pop(index, None)
             self.known |= values
-            self.masks[loop.header] = (
-                None if entered is None or active is None else (*entered, active)
-            )
+            self.masks[loop.header] = _and(entered, active)
             self.level(loop)
             for index in outlive:  # threads that have left keep theirs
                 now = self.known.get(index)
@@ -280,8 +271,7 @@ class _Replay:
         else:
             raise TooMuchError
         self.known |= last
-        for edge, left in exits.items():
-            self.edges[edge] = None if left is None else (*entered, left)
+        self.edges |= {edge: _and(entered, left) for edge, left in exits.items()}
 
     def _values_of(self, loop: Loop) -> tuple[list[int], list[int]]:
         """The values of a loop, and those that are read after it."""
@@ -345,8 +335,7 @@ class _Replay:
         if len(edges) == 1:
             return edges[0]
         outer = self.masks.get(above)
-        condition = self.tables.any_of(self._relative(e, outer) for e in edges)
-        return None if condition is None or outer is None else (*outer, condition)
+        return _and(outer, self.tables.any_of(self._relative(e, outer) for e in edges))
 
     def _edge(self, source: int, target: int) -> Mask:
         """The threads that go from a block to another."""
@@ -354,9 +343,7 @@ class _Replay:
             return (NEVER,)
         if (source, target) in self.edges:
             return self.edges[source, target]
-        mask = self.masks.get(source)
-        taken = self._taken(source, target)
-        return None if mask is None or taken is None else (*mask, taken)
+        return _and(self.masks.get(source), self._taken(source, target))
 
     def _guard(self, position: int) -> Condition | None:
         """Which threads of its block run an instruction. The counts tell it if all or none do."""
@@ -374,9 +361,8 @@ class _Replay:
         block = self.flow.blocks[source]
         last = block.end - 1
         instruction = self.program.code[last]
-        if instruction.role is not Role.BRANCH or (
-            instruction.guard is None and len(block.successors) == 1
-        ):
+        is_one_way = instruction.guard is None and len(block.successors) == 1
+        if instruction.role is not Role.BRANCH or is_one_way:
             return ALWAYS
         if instruction.opcode not in ("BRA", "EXIT") or instruction.has("DIV", "CONV"):
             return None
@@ -417,7 +403,7 @@ class _Replay:
     def _chosen(self, index: int, holds: Condition | None, yes: Value, no: Value) -> Value:
         """One of two values, for a value that is a flag or a number."""
         tables = self.tables
-        if not _is_flag(self.all[index]):
+        if not is_predicate(self.all[index].register):
             return tables.choose(holds, yes, no)  # type: ignore[arg-type]
         if yes == no:
             return yes
@@ -469,8 +455,8 @@ class _Replay:
                 address = self.tables.add(address, self.tables.scale(more, factor))
         if address is None or where is None or not ran.is_known:
             self._give_up(ran, access)
-            return
-        self._touch(ran, access, address, where)
+        else:
+            self._touch(ran, access, address, where)
 
     def _give_up(self, ran: Touched, access: Access) -> None:
         ran.is_known = False
@@ -487,8 +473,8 @@ class _Replay:
         by_rows = self.tables.rows(whole, where, access.width)
         low = min(rows[0] + min(spans)[0] for rows, spans in by_rows.items())
         high = max(rows[-1] + max(end for _, end in spans) for rows, spans in by_rows.items())
-        if low < -WORD // 2 or high > WORD // 2:
-            self._give_up(ran, access)  # the low word of an address does not tell
+        if low < -WORD // 2 or high > WORD // 2:  # the low word of an address does not tell
+            self._give_up(ran, access)
             return
         for factor, part in rest.items():
             ran.distances |= {*factor}
@@ -553,11 +539,11 @@ class _Replay:
         instruction = self.program.code[position]
         self.tables.spend(_INSTRUCTION_COST)
         try:
-            if _is_flag(value):
+            if is_predicate(value.register):
                 return self._compared(instruction, position, register)
             plain = self._plain(self.evaluation.polynomial(value.index))
-            first = next((name for name in instruction.writes if "P" not in name), "")
-            is_computed = plain is None and register == first and not instruction.has("X")
+            is_result = register == instruction.result and not instruction.has("X")
+            is_computed = plain is None and is_result
             return self._computed(instruction, position) if is_computed else plain
         except TooLargeError:
             return None
@@ -572,8 +558,7 @@ class _Replay:
         return rule(step, *(self.operand(operand, position) for operand in operands))
 
     def _compared(self, instruction: Instruction, position: int, register: str) -> Condition | None:
-        flags = [name for name in instruction.writes if "P" in name]
-        if register != flags[0]:
+        if register != next(filter(is_predicate, instruction.writes)):
             return None
         if instruction.base == "LOP3":
             return self.tables.compare(_RELATIONS["NE"], self._computed(instruction, position))
@@ -594,11 +579,8 @@ class _Replay:
         """`(a | b) < 0`, so the compiler joins tests of two borders: the position of the `or`; -1
         if it is something else."""
         instruction = self.program.code[position]
-        if (
-            instruction.opcode != "ISETP"
-            or not instruction.has("LT", "GE")
-            or instruction.has("U32", "EX")
-        ):
+        is_sign = instruction.has("LT", "GE") and not instruction.has("U32", "EX")
+        if instruction.opcode != "ISETP" or not is_sign:
             return -1
         first, second = instruction.sources[:2]
         index = self.program.values.read[position].get(first.name) if first.name else None
@@ -627,9 +609,7 @@ class _Replay:
         self, instruction: Instruction, position: int, condition: Condition | None
     ) -> Condition | None:
         """A comparison with the predicate that it is joined with."""
-        other = next(
-            (operand for operand in instruction.sources[2:] if operand.kind == "predicate"), None
-        )
+        other = instruction.predicate
         if other is None:
             return condition
         joined_with = self.flag(other.name, position, is_negated=other.negated)
@@ -675,16 +655,13 @@ class _Replay:
         if len(inputs) != 3 or not instruction.immediates:
             return None
         table, tables = instruction.immediates[0], self.tables
-        flags = [
-            self.flag(operand.name, position, is_negated=operand.negated) for operand in inputs
-        ]
-        both_ways = [(tables.opposite(flag), flag) for flag in flags]
-        rows = (row for row in range(8) if table >> row & 1)
-        parts = (
-            tables.all_of(ways[row >> 2 - at & 1] for at, ways in enumerate(both_ways))
-            for row in rows
+        flags = (self.flag(each.name, position, is_negated=each.negated) for each in inputs)
+        ways = [(tables.opposite(flag), flag) for flag in flags]
+        return tables.any_of(
+            tables.all_of(ways[at][row >> 2 - at & 1] for at in range(3))
+            for row in range(8)
+            if table >> row & 1
         )
-        return tables.any_of(parts)
 
 
 _RECIPROCAL = ("I2F", "MUFU", "F2I")
@@ -692,18 +669,14 @@ _RECIPROCAL = ("I2F", "MUFU", "F2I")
 _FOLLOWED = (Role.INTEGER, Role.PREDICATE, Role.MOVE, Role.CONSTANT, Role.SPECIAL)
 
 
-def _is_flag(value: SsaValue) -> bool:
-    return "P" in value.register
+def _and(mask: Mask, condition: Condition | None) -> Mask:
+    return None if mask is None or condition is None else (*mask, condition)
 
 
 def _common(mask: Sequence[Condition], other: Sequence[Condition]) -> int:
     """How many conditions two masks begin with together."""
-    count = 0
-    for first, second in zip(mask, other, strict=False):
-        if first is not second:
-            break
-        count += 1
-    return count
+    pairs = zip(mask, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
 
 
 # --- opcodes
@@ -797,9 +770,7 @@ def _extreme(step: _Step, *numbers: Number | None) -> Number | None:
 
 
 def _select(step: _Step, first: Number | None, second: Number | None) -> Number | None:
-    which = next(
-        (operand for operand in step.instruction.sources if operand.kind == "predicate"), None
-    )
+    which = step.instruction.predicate
     if which is None:
         return None
     holds = step.run.flag(which.name, step.position, is_negated=which.negated)
