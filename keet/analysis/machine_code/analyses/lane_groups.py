@@ -262,7 +262,8 @@ def _meet(first: _Lanes, second: _Lanes) -> _Lanes:
         return second if first == _ZERO else first
     if first.is_index != second.is_index:
         return _OWN_VALUE_PER_LANE
-    return _Lanes(*map(min, first[:2], second[:2]), first.is_index)
+    shared, aligned = min(first.shared, second.shared), min(first.aligned, second.aligned)
+    return _Lanes(shared, aligned, first.is_index)
 
 
 def _sum(sources: list[_Lanes]) -> _Lanes:
