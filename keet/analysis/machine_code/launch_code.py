@@ -56,7 +56,6 @@ from keet.analysis.machine_code.analyses.purpose import (
     purposes,
 )
 from keet.analysis.machine_code.analyses.repeated_work import (
-    Invariant,
     Multiples,
     fast_powers,
     invariants,
@@ -316,10 +315,12 @@ class CountedCode:
     """Loops in which nearly all iterations find nothing to do."""
 
     @cached_property
-    def invariants(self) -> list[Invariant]:
+    def _rewritten(self) -> set[int]:
+        """Positions of the loads from arrays that the launch writes."""
         kept = {access.position for access in never_written(self.program, self.accesses)}
-        loads = {access.position for access in self.accesses if access.kind in READS}
-        return invariants(self.program, loads - kept)
+        return {access.position for access in self.accesses if access.kind in READS} - kept
+
+    invariants = _once(lambda code: invariants(code.program, code._rewritten))
 
     @cached_property
     def repeated_loads(self) -> list[RepeatedLoad]:
@@ -389,7 +390,8 @@ class MachineCode(CountedCode):
     def multiples(self) -> Multiples:
         """Special functions that follow from another call by products."""
         names = {expansion.name for expansion in self.expansions}
-        return multiples(self.program, set(self.expanded(*names)), self.expanded(POWER))
+        other, powers = set(self.expanded(*names)), self.expanded(POWER)
+        return multiples(self.program, other, powers, self._rewritten)
 
     @cached_property
     def waits(self) -> list[Wait]:

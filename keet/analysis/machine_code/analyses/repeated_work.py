@@ -14,7 +14,8 @@ from the one before. And exp(-x) exp(-y) is one exponential, of the sum.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache
 from typing import NamedTuple
 
 from keet.analysis.machine_code.analyses.loop_loads import writes_memory_of
@@ -64,7 +65,7 @@ def _invariant_positions(program: SassProgram, loop: Loop, rewritten: Collection
 
 
 def _steady_positions(
-    program: SassProgram, loop: Loop, rewritten: Collection[int] = ()
+    program: SassProgram, loop: Loop, rewritten: Collection[int]
 ) -> dict[int, None]:
     """Positions in the loop of instructions whose result is the same in every iteration, in the
     order of the blocks."""
@@ -120,10 +121,13 @@ class _Call(NamedTuple):
 
 
 def multiples(
-    program: SassProgram, other: Collection[int], powers: Collection[int] = ()
+    program: SassProgram,
+    other: Collection[int],
+    powers: Collection[int] = (),
+    rewritten: Collection[int] = (),
 ) -> Multiples:
     """`other`: positions of functions that have another finding's name or form; `powers`: those of
-    powf among them."""
+    powf among them. `rewritten`: positions of loads from arrays that the launch writes."""
     users = program.values.users()
     groups: dict[tuple[str, int], list[_Call]] = defaultdict(list)
     for position in program.ran:
@@ -132,7 +136,7 @@ def multiples(
             call = _call(program, users, position)
             groups[function, call.root].append(call)
     gone: dict[int, float] = {}
-    steps: dict[int, _Steps] = {}
+    steps_of = cache(lambda index: _Steps(program, program.flow.loops[index], rewritten))
     products = 0.0
     for (function, _), calls in groups.items():
         first = min(calls, key=lambda call: abs(call.factor))
@@ -140,7 +144,7 @@ def multiples(
             positions = {*multiple.scaling, multiple.position}
             if _is_multiple(multiple, first):
                 part, positions = 1.0, positions - first.scaling
-            elif part := _repeated(program, multiple.position, multiple.root, steps):
+            elif part := _repeated(program, multiple.position, multiple.root, steps_of):
                 positions |= only_for(program, users, positions)
             else:
                 continue
@@ -149,7 +153,7 @@ def multiples(
     for product, call in _products(program, users, gone, other):
         gone |= dict.fromkeys((product, call.position, *call.scaling), 1.0)
         products += program.counts[product] * (not _is_fused(program, call))
-    return Multiples(gone, products, _stepped_powers(program, powers, steps))
+    return Multiples(gone, products, _stepped_powers(program, powers, steps_of))
 
 
 def _products(
@@ -211,14 +215,14 @@ def fast_powers(program: SassProgram) -> frozenset[int]:
 
 
 def _stepped_powers(
-    program: SassProgram, powers: Collection[int], steps: dict[int, _Steps]
+    program: SassProgram, powers: Collection[int], steps_of: Callable[[int], _Steps]
 ) -> float:
     """The product of exponent and logarithm is rounded to find the power of two."""
     total = 0.0
     for position in powers:
         instruction, reads = program.code[position], program.values.read[position]
         if instruction.opcode == "FRND" and not instruction.modifiers and instruction.reads:
-            part = _repeated(program, position, reads[instruction.reads[0]], steps)
+            part = _repeated(program, position, reads[instruction.reads[0]], steps_of)
             total += part * program.counts[position]
     return total
 
@@ -418,15 +422,15 @@ def _squares(instruction: Instruction) -> bool:
 # --- loops
 
 
-def _repeated(program: SassProgram, position: int, root: int, steps: dict[int, _Steps]) -> float:
+def _repeated(
+    program: SassProgram, position: int, root: int, steps_of: Callable[[int], _Steps]
+) -> float:
     """The share of the calls that follow from the iteration before; 0 if none do. `root`: the value
-    that the argument is a multiple of. `steps`: of loops that were looked at before, by index."""
+    that the argument is a multiple of. `steps_of`: by the index of a loop."""
     loop = next(iter(program.loops_at(position)), None)
     if loop is None or not loop.trips or loop.trips <= 1:
         return 0.0
-    if loop.index not in steps:
-        steps[loop.index] = _Steps(program, loop)
-    return 1 - 1 / loop.trips if steps[loop.index].degree(root) == 1 else 0.0
+    return 1 - 1 / loop.trips if steps_of(loop.index).degree(root) == 1 else 0.0
 
 
 _SUMS = ("FADD", "IADD3", "VIADD", "UIADD3", "IADD")
@@ -437,9 +441,9 @@ _CONVERTS = ("I2F", "I2FP", "UI2F")
 class _Steps:
     """How values change from one iteration of a loop to the next."""
 
-    def __init__(self, program: SassProgram, loop: Loop) -> None:
+    def __init__(self, program: SassProgram, loop: Loop, rewritten: Collection[int]) -> None:
         self.program, self.loop = program, loop
-        self.steady = _steady_positions(program, loop)
+        self.steady = _steady_positions(program, loop, rewritten)
 
     def degree(self, value: int, steps: int = _MOST_STEPS_BACK) -> int | None:
         """1 if each iteration adds the same to the value, 0 if it stays the same; None: neither."""
