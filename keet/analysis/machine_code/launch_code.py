@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from typing import NamedTuple, TypeVar
 from weakref import WeakValueDictionary
@@ -116,10 +116,8 @@ class Signature(NamedTuple):
     @property
     def pointers(self) -> frozenset[str]:
         """Pointers, by `param+0x10`. Empty unless all parameters are known."""
-        parameters = self.parameters if self.is_whole else ()
-        return frozenset(
-            f"param+{parameter.offset:#x}" for parameter in parameters if parameter.is_pointer
-        )
+        pointers = (each for each in self.parameters if self.is_whole and each.is_pointer)
+        return frozenset(f"param+{pointer.offset:#x}" for pointer in pointers)
 
     @property
     def element_sizes(self) -> Mapping[str, int]:
@@ -144,12 +142,9 @@ def signature(demangled: str, sources: Iterable[str | None] = ()) -> Signature:
     """`sources`: texts that may define structs. They are only read if some are passed by value."""
     parameters: list[KernelParameter] = []
     offset = 0
-    types: SourceTypes | None = None
+    types = cache(lambda: SourceTypes(sources))
     for argument, text in enumerate(_arguments(demangled)):
-        layout = _layout(text)
-        if layout is None:
-            types = types or SourceTypes(sources)
-            layout = types.layout(text)
+        layout = _layout(text) or types().layout(text)
         if layout is None:
             return Signature(tuple(parameters), is_whole=False)
         offset = -(-offset // layout.alignment) * layout.alignment

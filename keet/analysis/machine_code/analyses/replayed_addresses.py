@@ -177,6 +177,7 @@ class _Replay:
         self.masks: dict[int, Mask] = {}
         self.edges: dict[tuple[int, int], Mask] = {}
         self.ran = {position: Touched() for position in self.wanted}
+        self._read_at = (*self.wanted, *(block.end - 1 for block in self.flow.blocks))
         self.needed = self._slice()
         self.merges: dict[tuple[int, int], list[SsaValue]] = {}
         for index in sorted(self.needed):
@@ -196,7 +197,7 @@ class _Replay:
                 starts += self.program.address_values(position)
         for block in self.flow.blocks:
             starts += read[block.end - 1].values() if len(block.successors) > 1 else ()
-        for position in (*self.wanted, *(block.end - 1 for block in self.flow.blocks)):
+        for position in self._read_at:
             guard = self.program.code[position].guard
             starts += [read[position][guard[0]]] if guard else []
 
@@ -277,14 +278,11 @@ class _Replay:
         """The values of a loop, and those that are read after it."""
         if loop.index not in self._own:
             of_loop = [i for i in self.needed if self.all[i].block in loop.blocks]
-            read: set[int] = set()
-            for index in self.needed:
-                value = self.all[index]
-                if value.block not in loop.blocks:
-                    read.update(self.program.values.behind(value, with_guard=True))
-            for position in (*self.wanted, *(block.end - 1 for block in self.flow.blocks)):
+            values, outside = self.program.values, self.needed.difference(of_loop)
+            read = {e for i in outside for e in values.behind(self.all[i], with_guard=True)}
+            for position in self._read_at:
                 if self.flow.block_of[position] not in loop.blocks:
-                    read |= {*self.program.values.read[position].values()}
+                    read |= {*values.read[position].values()}
             self._own[loop.index] = of_loop, [index for index in of_loop if index in read]
         return self._own[loop.index]
 
@@ -586,12 +584,10 @@ class _Replay:
         index = self.program.values.read[position].get(first.name) if first.name else None
         if index is None or first.negated or not is_zero(second):
             return -1
-        value = self.all[index]
-        source = self.program.code[value.position]
-        if value.kind is not Kind.DEFINITION or source.opcode != "LOP3":
+        source = self.program.writer(index)
+        if source is None or source.opcode != "LOP3" or len(source.numbers) < 4:
             return -1
-        is_or = len(source.numbers) > 3 and source.numbers[3].value in (0xFC, 0xFE)
-        return value.position if is_or else -1
+        return self.all[index].position if source.numbers[3].value in (0xFC, 0xFE) else -1
 
     def _signs(self, position: int, relation: str) -> Condition | None:
         """Whether one of several numbers is below 0, or none."""
@@ -690,11 +686,6 @@ class _Step(NamedTuple):
     position: int
 
 
-def _sum(step: _Step, *numbers: Number | None) -> Number | None:
-    total: Number | None = {}
-    return reduce(step.run.tables.add, numbers, total)
-
-
 def _product(
     step: _Step, first: Number | None, second: Number | None, third: Number | None
 ) -> Number | None:
@@ -777,14 +768,6 @@ def _select(step: _Step, first: Number | None, second: Number | None) -> Number 
     return step.run.tables.choose(holds, first, second)
 
 
-def _move(_: _Step, number: Number | None) -> Number | None:
-    return number
-
-
-def _absolute(step: _Step, number: Number | None) -> Number | None:
-    return step.run.tables.apply(abs, step.run.bits(number))
-
-
 def _packed_flags(step: _Step) -> Number | None:
     """P2R: one bit per predicate."""
     run, position = step.run, step.position
@@ -835,7 +818,10 @@ _FLOATS: Mapping[tuple[str, ...], Callable[[int], int]] = {
 
 
 _RULES: Mapping[str, tuple[int | None, Callable[..., Number | None]]] = {
-    **dict.fromkeys(("IADD3", "IADD", "VIADD", "IADD2"), (None, _sum)),
+    **dict.fromkeys(
+        ("IADD3", "IADD", "VIADD", "IADD2"),
+        (None, lambda step, *all_: reduce(step.run.tables.add, all_)),
+    ),
     "IMAD": (3, _product),
     "LEA": (None, _shifted_sum),
     "SHF": (3, _shift),
@@ -843,8 +829,8 @@ _RULES: Mapping[str, tuple[int | None, Callable[..., Number | None]]] = {
     **dict.fromkeys(("VIMNMX", "IMNMX"), (2, _extreme)),
     "VIADDMNMX": (3, _extreme),
     "SEL": (2, _select),
-    **dict.fromkeys(("MOV", "R2UR"), (1, _move)),
-    "IABS": (1, _absolute),
+    **dict.fromkeys(("MOV", "R2UR"), (1, lambda _, number: number)),
+    "IABS": (1, lambda step, number: step.run.tables.apply(abs, step.run.bits(number))),
     "P2R": (0, _packed_flags),
     **dict.fromkeys(_RECIPROCAL, (1, _reciprocal)),
 }

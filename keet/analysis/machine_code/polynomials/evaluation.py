@@ -25,10 +25,14 @@ from keet.analysis.machine_code.instructions.instruction import (
     is_predicate,
 )
 from keet.analysis.machine_code.instructions.opcodes import IMPURE, STACK, Role
-from keet.analysis.machine_code.polynomials.opcode_rules import REBUILD, result_of, signed
+from keet.analysis.machine_code.polynomials.opcode_rules import (
+    OPERATIONS,
+    rebuilt,
+    result_of,
+    signed,
+)
 from keet.analysis.machine_code.polynomials.polynomial import (
     ZERO,
-    EvaluationContext,
     LaunchShape,
     Polynomial,
     Range,
@@ -46,7 +50,7 @@ from keet.analysis.machine_code.polynomials.polynomial import (
 class LoopHeads:
     """Resolves the `join` symbols of an evaluation, each once."""
 
-    def __init__(self, evaluation: EvaluationContext) -> None:
+    def __init__(self, evaluation: Evaluation) -> None:
         self.evaluation = evaluation
         self.program = evaluation.program
         self.symbols = evaluation.symbols
@@ -81,8 +85,7 @@ class LoopHeads:
         before: dict[object, Polynomial] = {}
         later: dict[object, Polynomial] = {}
         flow = self.program.flow
-        sources = list(flow.blocks[value.block].predecessors)
-        sources += flow.callers.get(value.block, ())
+        sources = (*flow.blocks[value.block].predecessors, *flow.callers.get(value.block, ()))
         for source, input_value in zip(sources, value.inputs, strict=False):
             if (source, value.block) in self.evaluation.not_taken:
                 continue
@@ -124,14 +127,9 @@ class LoopHeads:
         if len(varying) != 1 or varying[0].kind != "choice":
             return None
         choice = varying[0]
-        trips, _ = self.evaluation.trips(loop)
-        taken = self.symbols.make(
-            "opaque",
-            f"times {choice.name}",
-            range=Range(0, trips),
-            depends=choice.depends | {f"loop{loop.index}"},
-            is_loose=True,
-        )
+        bounds = Range(0, self.evaluation.trips(loop)[0])
+        name, depends = f"times {choice.name}", choice.depends | {f"loop{loop.index}"}
+        taken = self.symbols.make("opaque", name, range=bounds, depends=depends, is_loose=True)
         counter = of_symbol(self.evaluation.counter(loop))
         some = self.symbols.product(step.factor_of(choice), of_symbol(taken))
         all_times = self.symbols.product(step.without(choice), counter)
@@ -239,26 +237,27 @@ class Evaluation:
     def _merges(self, index: int) -> list[int]:
         """The inputs that a value merges; empty if it is a symbol or known from the first pass."""
         value = self.program.values.all[index]
-        is_head = value.kind is Kind.JOIN and value.block in self.loop_of_header
-        if is_head or index in self._known_heads or value.kind in (Kind.ENTRY, Kind.CALL):
+        if self._is_head(value) or index in self._known_heads or value.kind in _OF_ELSEWHERE:
             return []
         return self._inputs(value)
 
+    def _is_head(self, value: SsaValue) -> bool:
+        return value.kind is Kind.JOIN and value.block in self.loop_of_header
+
     def _inputs(self, value: SsaValue) -> list[int]:
-        if value.kind is not Kind.JOIN:
-            return value.inputs
-        return live_inputs(self.program, value, self.not_taken)
+        is_join = value.kind is Kind.JOIN
+        return live_inputs(self.program, value, self.not_taken) if is_join else value.inputs
 
     def _merged(self, index: int) -> Polynomial:
         value = self.program.values.all[index]
         if index in self._known_heads:
             return self._known_heads[index]
-        if value.kind is Kind.JOIN and value.block in self.loop_of_header:
+        if self._is_head(value):
             name = f"v{index}"
             names = {f"loop{self.loop_of_header[value.block].index}", name}
             head = self.symbols.make("join", name, key=index, depends=names, arguments=(index,))
             return of_symbol(head)
-        if value.kind in (Kind.ENTRY, Kind.CALL) or not value.inputs:
+        if value.kind in _OF_ELSEWHERE or not value.inputs:
             return self._unknown(index)
         polynomials = [self._polynomials[source] for source in self._inputs(value)]
         if value.kind is Kind.GUARDED and value.guard:
@@ -423,14 +422,13 @@ class Evaluation:
             return self.resolved(head, block, depth + 1)
         if symbol.kind == "loop":
             return self._counter(symbol, block)
-        rebuild = REBUILD.get(symbol.kind)
         polynomials = [part for part in symbol.arguments if isinstance(part, Polynomial)]
-        if rebuild is None or not polynomials:
+        if symbol.kind not in OPERATIONS or not polynomials:
             return of_symbol(self._with_resolved_names(symbol))
-        renewed = tuple(self.resolved(polynomial, block, depth + 1) for polynomial in polynomials)
+        renewed = [self.resolved(polynomial, block, depth + 1) for polynomial in polynomials]
         if all(a.key == b.key for a, b in zip(renewed, polynomials, strict=True)):
             return of_symbol(symbol)
-        return rebuild(self.symbols, renewed, symbol)
+        return rebuilt(self.symbols, renewed, symbol)
 
     def _with_resolved_names(self, symbol: Symbol) -> Symbol:
         """The symbol, with loop heads in its dependences replaced by what they depend on."""
@@ -472,14 +470,10 @@ class Evaluation:
     def counter(self, loop: Loop) -> Symbol:
         """Iterations done so far. Loose if warps may do different numbers of iterations."""
         trips, is_even = self.trips(loop)
-        name = f"loop{loop.index}"
+        name, bounds = f"loop{loop.index}", Range(0, trips - 1 if trips is not None else None)
+        parts = (loop.index, not is_even and is_ragged(self.program, loop))
         return self.symbols.make(
-            "loop",
-            name,
-            range=Range(0, trips - 1 if trips is not None else None),
-            depends={name},
-            is_loose=not is_even,
-            arguments=(loop.index, not is_even and is_ragged(self.program, loop)),
+            "loop", name, range=bounds, depends={name}, is_loose=not is_even, arguments=parts
         )
 
     def trips(self, loop: Loop) -> tuple[int | None, bool]:
@@ -490,6 +484,7 @@ class Evaluation:
 
 
 _PLAIN_SYMBOLS = ("tid", "ctaid", "param", "loop")
+_OF_ELSEWHERE = (Kind.ENTRY, Kind.CALL)
 _MOST_PATHS = 6
 """Most paths into a block whose values are distinguished."""
 _DEEPEST_RECURSION = 40

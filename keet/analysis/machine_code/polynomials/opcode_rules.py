@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple, cast
 
@@ -48,10 +48,6 @@ def result_of(of: EvaluationContext, instruction: Instruction, position: int) ->
     if None in values or len(values) < (count or 0):
         return None
     return rule(Step(of, instruction, position), *values)
-
-
-def _sum(_: Step, *values: Polynomial) -> Polynomial:
-    return reduce(add, values, ZERO)
 
 
 def _multiply_add(
@@ -169,10 +165,6 @@ def _select(step: Step, first: Polynomial, second: Polynomial) -> Polynomial | N
     return of.symbols.either(first, second, (predicate, False), of.predicate_dependences(predicate))
 
 
-def _move(_: Step, value: Polynomial) -> Polynomial:
-    return value
-
-
 def _packed_constant(step: Step) -> Polynomial | None:
     """`HFMA2 R, -RZ, RZ, 0, 3` loads two half-precision constants: it is used as a MOV."""
     if not is_move(step.instruction):
@@ -215,39 +207,22 @@ def _counted(step: Step) -> Polynomial:
     return step.of.symbols.unknown("bits", values, Range(-1, 32), extra=step.position)
 
 
-def _rebuilt_extreme(
-    symbols: Symbols, polynomials: tuple[Polynomial, ...], symbol: Symbol
-) -> Polynomial:
-    return symbols.extreme(polynomials[0], polynomials[1], is_min=symbol.kind == "min")
+OPERATIONS = ("shr", "mod", "min", "max", "scaled", "and", "or", "shift", "table")
+"""Kinds of symbols whose operation is known."""
 
 
-def _rebuilt_scaled(
-    symbols: Symbols, polynomials: tuple[Polynomial, ...], symbol: Symbol
-) -> Polynomial:
-    _, magic, shift = _scaling(symbol)
-    return _scaled(symbols, polynomials[0], magic, shift)
-
-
-def _rebuilt(symbols: Symbols, polynomials: tuple[Polynomial, ...], symbol: Symbol) -> Polynomial:
-    """The same operation on other polynomials, with the bounds of the operation."""
-    return symbols.unknown(symbol.kind, polynomials, symbol.range, extra=symbol.arguments[-1])
-
-
-REBUILD: Mapping[str, Callable[[Symbols, tuple[Polynomial, ...], Symbol], Polynomial]] = {
-    "shr": lambda symbols, polynomials, symbol: symbols.shifted_right(
-        polynomials[0], int(str(symbol.arguments[1]))
-    ),
-    "mod": lambda symbols, polynomials, symbol: symbols.remainder(
-        polynomials[0], int(str(symbol.arguments[1]))
-    ),
-    "min": _rebuilt_extreme,
-    "max": _rebuilt_extreme,
-    "scaled": _rebuilt_scaled,
-    "and": _rebuilt,
-    "or": _rebuilt,
-    "shift": _rebuilt,
-    "table": _rebuilt,
-}
+def rebuilt(symbols: Symbols, parts: Sequence[Polynomial], symbol: Symbol) -> Polynomial:
+    """The operation of a symbol on other polynomials, with the bounds of the operation."""
+    kind, argument = symbol.kind, symbol.arguments[-1]
+    if kind == "shr":
+        return symbols.shifted_right(parts[0], cast("int", argument))
+    if kind == "mod":
+        return symbols.remainder(parts[0], cast("int", argument))
+    if kind in ("min", "max"):
+        return symbols.extreme(parts[0], parts[1], is_min=kind == "min")
+    if kind == "scaled":
+        return _scaled(symbols, parts[0], *_scaling(symbol)[1:])
+    return symbols.unknown(kind, tuple(parts), symbol.range, extra=argument)
 
 
 # --- bitwise logic: LOP3 by its truth table
@@ -375,7 +350,9 @@ def signed(value: int) -> int:
 
 
 RULES: Mapping[str, tuple[int | None, Rule]] = {
-    **dict.fromkeys(("IADD3", "IADD", "VIADD", "IADD2"), (None, _sum)),
+    **dict.fromkeys(
+        ("IADD3", "IADD", "VIADD", "IADD2"), (None, lambda _, *all_: reduce(add, all_, ZERO))
+    ),
     "IMAD": (3, _multiply_add),
     "LEA": (None, _shifted_sum),
     "SHF": (3, _shift),
@@ -384,7 +361,7 @@ RULES: Mapping[str, tuple[int | None, Rule]] = {
     "VIADDMNMX": (3, _extreme),
     "SEL": (2, _select),
     "HFMA2": (0, _packed_constant),
-    **dict.fromkeys(("MOV", "R2UR"), (1, _move)),
+    **dict.fromkeys(("MOV", "R2UR"), (1, lambda _, value: value)),
     "SHFL": (1, _same_in_all_lanes),
     "IABS": (1, _absolute),
     "SGXT": (2, _bits),

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
-from keet.analysis.machine_code.flow.control_flow import Loop
 from keet.analysis.machine_code.flow.program import SassProgram
 from keet.analysis.machine_code.instructions.instruction import Operand
 
@@ -494,23 +493,11 @@ def _split(polynomial: Polynomial, divisor: int) -> tuple[Polynomial, Polynomial
 
 
 class EvaluationContext(Protocol):
-    """An evaluation in progress; `Evaluation` implements it."""
+    """What rules of opcodes need of an evaluation in progress; `Evaluation` implements it."""
 
     program: SassProgram
     symbols: Symbols
-    loop_of_header: dict[int, Loop]
-    not_taken: frozenset[tuple[int, int]]
-
-    def polynomial(self, value: int) -> Polynomial: ...
 
     def operand(self, operand: Operand, position: int) -> Polynomial | None: ...
 
     def predicate_dependences(self, predicate: int) -> frozenset[str]: ...
-
-    def resolved(self, polynomial: Polynomial, block: int, depth: int = 0) -> Polynomial: ...
-
-    def resolved_names(self, depends: frozenset[str]) -> frozenset[str]: ...
-
-    def counter(self, loop: Loop) -> Symbol: ...
-
-    def trips(self, loop: Loop) -> tuple[int | None, bool]: ...
