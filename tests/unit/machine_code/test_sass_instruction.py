@@ -50,10 +50,7 @@ EFFECTS = {
     "STG.E.128 desc[UR6][R16.64+0x420000], R8": ("", f"UR6 UR7 R16 R17 {r(8, 11)}"),
     "STG.E.U8 desc[UR4][R4.64+0x1], R3": ("", "UR4 UR5 R4 R5 R3"),
     "LDGSTS.E.BYPASS.128 [R49+0x18000], desc[UR14][R24.64], P1": ("", "R49 UR14 UR15 R24 R25 P1"),
-    "HGMMA.64x128x16.F32.BF16 R24, gdesc[UR8].tnspB, R24.gsb0": (
-        r(24, 87),
-        f"UR8 UR9 UR10 UR11 {r(24, 87)}",
-    ),
+    "HGMMA.64x128x16.F32.BF16 R24, gdesc[UR8].tnspB, R24.gsb0": (r(24, 87), f"UR8 UR9 UR10 UR11 {r(24, 87)}"),
     "HGMMA.64x256x16.F16 R24, gdesc[UR8], RZ, !UPT": (r(24, 87), "UR8 UR9 UR10 UR11"),
     "LDSM.16.MT88.4 R144, [R209+0x4000]": (r(144, 147), "R209"),
     "LDSM.16.M88.2 R4, [R6+UR4]": ("R4 R5", "R6 UR4"),
@@ -132,10 +129,7 @@ EFFECTS = {
     "ATOMG.E.ADD.F64.RN.STRONG.GPU PT, R14, [R12.64], R20": ("R14 R15", "R12 R13 R20 R21"),
     "ATOMG.E.CAS.STRONG.GPU P0, R10, [R10], R18, R19": ("P0 R10", "R10 R11 R18 R19"),
     "REDG.E.ADD.F64.RN.STRONG.GPU desc[UR6][R4.64], R2": ("", "UR6 UR7 R4 R5 R2 R3"),
-    "REDG.E.ADD.F32x4.FTZ.RN.STRONG.GPU desc[UR6][R16.64], R64": (
-        "",
-        f"UR6 UR7 R16 R17 {r(64, 67)}",
-    ),
+    "REDG.E.ADD.F32x4.FTZ.RN.STRONG.GPU desc[UR6][R16.64], R64": ("", f"UR6 UR7 R16 R17 {r(64, 67)}"),
     "ATOMS.POPC.INC.32 RZ, [R9+URZ+0x1000]": ("", "R9"),
     "ATOMS.CAS R13, [R15], R12, R14": ("R13", "R15 R12 R14"),
     "BRA !P2, 0x7fc6757a3560": ("", "P2"),  # control
@@ -146,11 +140,8 @@ EFFECTS = {
     "WARPSYNC.COLLECTIVE R8, 0x370": ("", "R8"),
     "EXIT": ("", ""),
     "NOP": ("", ""),
-    **{
-        f"LDG.E.{narrow} R4, desc[UR4][R2.64]": ("R4", "UR4 UR5 R2 R3")
-        for narrow in ("U8", "S8", "U16", "S16")
-    },
-}
+    **{f"LDG.E.{kind} R4, desc[UR4][R2.64]": ("R4", "UR4 UR5 R2 R3") for kind in ("U8", "S16")},
+}  # fmt: skip
 
 
 @each_row("text, expected", EFFECTS.items())
