@@ -1,13 +1,13 @@
 """Blocks, loops, trips, calls and ways not taken of small programs, which definition each read sees, and
 which code only part of the threads reach."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.analysis.machine_code.analyses.conditions import Guarded, guarded_code
-from keet.analysis.machine_code.flow.control_flow import dominators, intervals
+from keet.analysis.machine_code.flow.control_flow import dominators, intervals, reached
 from keet.analysis.machine_code.flow.program import Kind, SassProgram, paths_not_taken, trips_of
 from keet.analysis.machine_code.polynomials.evaluation import Evaluation
 from keet.analysis.machine_code.polynomials.polynomial import launch_shape, text_of
@@ -176,30 +176,18 @@ def graph_of(size: int) -> st.SearchStrategy[tuple[list[list[int]], set[int]]]:
     )
 
 
-def _reached(successors: list[list[int]], roots: Iterable[int], without: int | None) -> set[int]:
-    seen: set[int] = set()
-    waiting = [each for each in roots if each != without]
-    while waiting:
-        node = waiting.pop()
-        if node not in seen:
-            seen.add(node)
-            waiting += [each for each in successors[node] if each != without]
-    return seen
-
-
 @given(st.integers(1, 8).flatmap(graph_of))
 def test_a_dominator_is_on_every_path(graph) -> None:
     successors, roots = graph
-    before = [
-        [node for node, after in enumerate(successors) if each in after]
-        for each in range(len(successors))
-    ]
+    every = range(len(successors))
+    before = [[node for node in every if each in successors[node]] for each in every]
     above = dominators(successors, before, roots)
-    nodes = _reached(successors, roots, None)
+    nodes = {*reached(roots, successors.__getitem__)}
     assert set(above) == nodes
     span = intervals(above)
     for upper in nodes:
-        lost = nodes - _reached(successors, roots, upper)
+        others = [{*after} - {upper} for after in successors]
+        lost = nodes - {*reached(roots - {upper}, others.__getitem__)}
         assert lost == {each for each in nodes if span[upper][0] <= span[each][0] <= span[upper][1]}
 
 
