@@ -188,11 +188,11 @@ def chooses_address(program: SassProgram, position: int, loads: Collection[int])
     condition that chooses it: the next node of a tree. A condition under which the access is made
     at all does not count."""
     values = program.values
-    behind = reached(
-        program.address_values(position),
-        lambda value: values.behind(values.all[value], with_guard=True),
-        _MOST_VALUES,
-    )
+
+    def following(value: int) -> Collection[int]:
+        return values.behind(values.all[value], with_guard=True)
+
+    behind = reached(program.address_values(position), following, _MOST_VALUES)
     return any(value in behind for load in loads for value in values.written[load].values())
 
 
@@ -238,11 +238,8 @@ class Atomic(NamedTuple):
 
 def atomics(program: SassProgram, evaluation: Evaluation) -> list[Atomic]:
     """Every executed atomic and reduction, in the order of the code."""
-    return [
-        _atomic(program, evaluation, position)
-        for position in program.ran
-        if program.code[position].role is Role.ATOMIC
-    ]
+    positions = program.where(lambda instruction: instruction.role is Role.ATOMIC)
+    return [_atomic(program, evaluation, position) for position in positions]
 
 
 def _atomic(program: SassProgram, evaluation: Evaluation, position: int) -> Atomic:

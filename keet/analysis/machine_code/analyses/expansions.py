@@ -78,11 +78,12 @@ def expansions(program: SassProgram, locate: Locate) -> list[Expansion]:
     taken = set().union(*positions.values()) if positions else set[int]()
     calls |= _functions(program, locate, taken, positions)
     ran = set(program.ran)
-    kinds = [Expansion(name, frozenset(at & ran), calls[name]) for name, at in positions.items()]
-    return sorted(
-        (expansion for expansion in kinds if expansion.positions),
-        key=lambda expansion: -program.spent(expansion.positions),
-    )
+    kinds = [
+        Expansion(name, frozenset(at & ran), calls[name])
+        for name, at in positions.items()
+        if at & ran
+    ]
+    return sorted(kinds, key=lambda expansion: -program.spent(expansion.positions))
 
 
 # --- integers
@@ -92,8 +93,8 @@ def _integer_divisions(
     program: SassProgram, positions: dict[str, set[int]], calls: Counter[str]
 ) -> None:
     """`calls`: how often each kind was executed, where it is known."""
-    starts = [position for position in program.ran if _starts_division(program.code[position])]
-    reciprocals = [position for position in program.ran if program.code[position].opcode == "MUFU"]
+    starts = program.where(_starts_division)
+    reciprocals = program.where(lambda instruction: instruction.opcode == "MUFU")
     if not starts and not reciprocals:
         return
     onwards = _Onwards(program)
@@ -114,7 +115,7 @@ def _integer_divisions(
 
 def integer_divisions(program: SassProgram) -> list[int]:
     """Positions of instructions that run once per integer division or remainder."""
-    starts = {position for position in program.ran if _starts_division(program.code[position])}
+    starts = {*program.where(_starts_division)}
     divisions = {start for start in starts if _is_long(program.code[start])}
     if starts == divisions:
         return sorted(divisions)
@@ -248,9 +249,7 @@ def _slow_paths(program: SassProgram, positions: dict[str, set[int]]) -> None:
     """What the branch after the comparison of an angle skips: the product with many digits of
     2 / pi, with an array in local memory."""
     code = program.code
-    for position in program.ran:
-        if code[position].opcode != "FSETP" or _LARGE_ANGLE not in code[position].text:
-            continue
+    for position in program.where(lambda e: e.opcode == "FSETP" and _LARGE_ANGLE in e.text):
         near = range(position + 1, min(len(code), position + _LONGEST_DIVISION))
         branch = next((at for at in near if code[at].opcode == "BRA"), None)
         end = program.positions.get(code[branch].target or 0) if branch is not None else None
@@ -262,7 +261,7 @@ def _slow_divisions(program: SassProgram, positions: dict[str, set[int]]) -> Non
     """The routine that is called after FCHK, which tests whether the fast code of a division is
     exact for these operands: it is not for infinities, NaN, denormals and extreme exponents."""
     code, flow = program.code, program.flow
-    checks = [position for position in program.ran if code[position].opcode == "FCHK"]
+    checks = program.where(lambda instruction: instruction.opcode == "FCHK")
     for entry, blocks in flow.routines.items() if checks else ():
         calls = [flow.blocks[caller].end - 1 for caller in flow.callers[entry]]
         start = flow.blocks[entry].start

@@ -1042,11 +1042,11 @@ def _systems(forms: Sequence[_Form]) -> list[list[_Form]]:
 
 def _fits(form: _Form, grid: _Form, rows: Collection[Monomial]) -> bool:
     """Whether accesses lie in one grid. Offsets of unknown size may lead to anywhere."""
-    starts = [
+    first, second = (
         {f: row.start for f, row in member.rows.items() if f and f not in rows and row.start}
         for member in (form, grid)
-    ]
-    if starts[0] != starts[1]:
+    )
+    if first != second:
         return False
     steps = {(f, level.step) for f, row in grid.rows.items() for level in row.levels}
     return all((f, level.step) in steps for f, row in form.rows.items() for level in row.levels)

@@ -386,7 +386,7 @@ def _repacked(program: SassProgram) -> dict[int, float]:
     """The compiler finds packed instructions for products of single bytes, but takes words apart
     and puts them together again: whole words would be operands as they are."""
     values = program.values
-    packed = [position for position in program.ran if program.code[position].opcode in _PACKED]
+    packed = program.where(lambda instruction: instruction.opcode in _PACKED)
     operands = [
         values.read[position][operand.name]
         for position in packed

@@ -475,13 +475,10 @@ class _Products:
         """The same of the values that are stored in shared memory: of any of them for bytes, and of
         all for halves, since it is not known which of them is which factor."""
         stored: list[int] = []
-        for position in self.program.ran:
-            instruction = self.code[position]
-            if instruction.opcode == "STS":
-                where = instruction.memory
-                address = (where.name, where.uniform) if where else ()
-                read = self.values.read[position]
-                stored += [value for name, value in read.items() if name not in address]
+        for position in self.program.where(lambda instruction: instruction.opcode == "STS"):
+            address = self.program.address_values(position)
+            read = self.values.read[position].values()
+            stored += [value for value in read if value not in address]
         every = self._followed(stored)
         are_halves = bool(stored) and all(self._followed([value]).is_half for value in stored)
         return every._replace(is_half=are_halves)
@@ -550,9 +547,8 @@ class ExchangeSteps(NamedTuple):
 
 def exchange_steps(program: SassProgram) -> ExchangeSteps | None:
     """None if the kernel has no such steps."""
-    code = program.code
-    loads = [position for position in program.ran if code[position].opcode == "LDS"]
-    barriers = program.spent(position for position in program.ran if code[position].is_barrier)
+    loads = program.where(lambda instruction: instruction.opcode == "LDS")
+    barriers = program.spent(program.where(lambda instruction: instruction.is_barrier))
     if not loads or not barriers:
         return None
     readers = Readers(program)

@@ -87,7 +87,7 @@ class _Repetition:
         self.fixed = {load.position for load in fixed}
         self.known: dict[int, Steadiness] = {}
         # The text does not show where control goes from an indirect jump.
-        self.is_known = not any(program.code[position].opcode in _JUMPS for position in program.ran)
+        self.is_known = not program.where(_jumps)
 
     def of(self, position: int, *, only_address: bool = False) -> tuple[list[Loop], float]:
         """The loops that repeat it, the outermost first, and how often a thread accesses each of
@@ -109,7 +109,8 @@ class _Repetition:
         return self.known.get(loop.index)
 
 
-_JUMPS = words("BRX BRXU JMX JMXU")
+def _jumps(instruction: Instruction) -> bool:
+    return instruction.opcode in ("BRX", "BRXU", "JMX", "JMXU")
 
 
 class RepeatedStore(NamedTuple):
@@ -171,7 +172,7 @@ def unchanged(
 ) -> list[int]:
     """Those of the instructions in a loop whose results certainly are the same in every
     iteration."""
-    if any(program.code[position].opcode in _JUMPS for position in program.ran):
+    if program.where(_jumps):
         return []
     fixed = {load.position for load in never_written(program, accesses)}
     steady = Steadiness(program, program.flow.loops[loop], fixed, evaluation)
@@ -311,7 +312,7 @@ def never_written(program: SassProgram, accesses: Sequence[Access]) -> list[Acce
     """Loads from arrays that no instruction of the launch writes."""
     writing = (access for access in accesses if access.kind in ("store", "atomic"))
     written = {name for access in writing for name in _pointers(access)}
-    if any(program.code[position].opcode in _BULK_STORES for position in program.ran):
+    if program.where(lambda instruction: instruction.opcode in _BULK_STORES):
         written.add(LOADED)  # descriptors do not show which array they write
     return [
         access

@@ -424,9 +424,8 @@ class _Replay:
         if all(self.known.get(index) == chosen for _, index in ways[1:]):
             return chosen
         edges = [self._edge(source, value.block) for source, _ in ways]
-        shared = min((e for e in edges if e is not None), key=len, default=())
-        for edge in edges:
-            shared = shared[: _common(shared, edge or ())]
+        known = [edge or () for edge in edges]
+        shared = known[0][: min(_common(known[0], edge) for edge in known)]
         for (_, index), edge in zip(ways[1:], edges[1:], strict=True):
             holds = self._relative(edge, shared)
             chosen = self._chosen(value.index, holds, self.known.get(index), chosen)
@@ -447,7 +446,7 @@ class _Replay:
                 return  # its threads alone matter
         address: Number | None = constant(memory.value) if memory else None
         read = self.program.values.read[position]
-        for name, factor in ((memory.name, memory.scale), (memory.uniform, 1)) if memory else ():
+        for name, factor in memory.summands if memory else ():
             if name in read:
                 more = cast("Number | None", self.known.get(read[name]))
                 address = self.tables.add(address, self.tables.scale(more, factor))

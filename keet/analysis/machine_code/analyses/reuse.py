@@ -484,7 +484,7 @@ def address_polynomial(program: SassProgram, evaluation: Evaluation, position: i
     memory = instruction.memory
     total = number(memory.value) if memory else number(0)
     read = program.values.read[position]
-    for name, factor in ((memory.name, memory.scale), (memory.uniform, 1)) if memory else ():
+    for name, factor in memory.summands if memory else ():
         if name in read:
             total = add(total, evaluation.polynomial(read[name]), factor)
     return evaluation.resolved(total, program.flow.block_of[position])

@@ -376,14 +376,10 @@ class RetryLoop(NamedTuple):
 def retry_loops(program: SassProgram) -> list[RetryLoop]:
     """The loops that ran, in the order of the code. Empty without execution counts."""
     loops = []
-    for position in program.ran if program.executed else ():
-        instruction = program.code[position]
-        is_swap = instruction.role is Role.ATOMIC and instruction.has("CAS", "CAST")
-        if not is_swap or _only_reads(instruction.text):
-            continue
+    for position in program.where(_is_swap) if program.executed else ():
         around = program.loops_at(position)
         if around and (entries := around[0].entries) and _retries(program, around[0], position):
-            memory = memory_of(instruction)
+            memory = memory_of(program.code[position])
             repeated = _repeated(program, around[0], entries)
             loops.append(RetryLoop(position, memory, entries, program.counts[position], repeated))
     return loops
@@ -393,10 +389,13 @@ def memory_of(atomic: Instruction) -> Literal["global", "shared"]:
     return "shared" if atomic.opcode in SHARED else "global"
 
 
-def _only_reads(text: str) -> bool:
-    """Whether the new value is the expected one: it waits for another thread's value."""
-    *_, expected, new = text.rstrip(" ;").split(",")
-    return expected.strip() == new.strip()
+def _is_swap(instruction: Instruction) -> bool:
+    """Whether it is a compare-and-swap. If the new value is the expected one, it only waits for
+    another thread's value."""
+    if instruction.role is not Role.ATOMIC or not instruction.has("CAS", "CAST"):
+        return False
+    *_, expected, new = instruction.text.rstrip(" ;").split(",")
+    return expected.strip() != new.strip()
 
 
 def _retries(program: SassProgram, loop: Loop, swap: int) -> bool:

@@ -355,6 +355,10 @@ class SassProgram:
         """The same for some blocks, in their order."""
         return [position for position in self.flow.positions(blocks) if self.counts[position]]
 
+    def where(self, matches: Callable[[Instruction], bool]) -> list[int]:
+        """Positions of the instructions that ran and match, in order."""
+        return [position for position in self.ran if matches(self.code[position])]
+
     def address_values(self, position: int) -> list[int]:
         """The values that the address of a memory access is the sum of."""
         memory, read = self.code[position].memory, self.values.read[position]
@@ -384,13 +388,10 @@ class SassProgram:
     @cached_property
     def _ways_to_ends(self) -> tuple[Sequence[int], Mapping[int, tuple[int, int]]]:
         flow = flow_of(self.code, {})
-        ends = {
-            block.index
-            for block in flow.blocks
-            if not block.successors or self.code[block.end - 1].opcode in _MAY_END
-        }
         before = [block.predecessors for block in flow.blocks]
         after = [block.successors for block in flow.blocks]
+        last = (self.code[block.end - 1] for block in flow.blocks)
+        ends = {at for at, end in enumerate(last) if not after[at] or end.opcode in _MAY_END}
         return flow.block_of, intervals(dominators(before, after, ends))
 
     def decides(self, branch: int, position: int) -> bool:
@@ -564,14 +565,12 @@ def live_inputs(program: SassProgram, value: SsaValue, none: Collection[Way]) ->
     """The inputs of a join, without those that come by ways that were never taken."""
     if not none:
         return value.inputs
-    sources = [
-        *program.flow.blocks[value.block].predecessors,
-        *program.flow.callers.get(value.block, ()),
-    ]
+    flow, block = program.flow, value.block
+    sources = (*flow.blocks[block].predecessors, *flow.callers.get(block, ()))
     if len(sources) != len(value.inputs):
         return value.inputs
     ways = zip(sources, value.inputs, strict=True)
-    return [index for source, index in ways if (source, value.block) not in none]
+    return [index for source, index in ways if (source, block) not in none]
 
 
 class Readers:

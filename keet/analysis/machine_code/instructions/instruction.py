@@ -46,6 +46,11 @@ class Operand(NamedTuple):
     def is_register(self) -> bool:
         return self.kind == "register"
 
+    @property
+    def summands(self) -> tuple[tuple[str, int], ...]:
+        """Memory: the registers that its address is the sum of, and the factor of each."""
+        return (self.name, self.scale), (self.uniform, 1)
+
 
 _REGISTER = re.compile(r"(U?R)(\d{1,2}|1\d\d|2[0-4]\d|25[0-4]|Z)((?:\.\w+)*)$", re.ASCII)
 """R0 to R254: the hardware has no more."""
