@@ -30,7 +30,7 @@ def run(lines: list[str], count: int | None = 10) -> MachineCode:
 ODD = [
     "", " ", ";", ",", "@", "@P0", "@P9 MOV R1, R2", "LDG.E R2, [R4.", "LDG.E R2, [",
     "LDG.E R2, desc[UR4", "LDG.E R2, desc[UR4][R4.64+", "LDG.E R2, ]R4.64[", "LDG.E [[[[[[",
-    "LDG.E", "STG.E", "ATOMG.E.ADD", "LDGSTS.E", "S2R", "ISETP", "R2P PR, R1", "P2R R1, PR", "VOTE",
+    "LDG.E", "STG.E", "ATOMG.E.ADD", "ATOMG.E.CAS", "LDGSTS.E", "S2R", "ISETP", "R2P PR, R1", "P2R R1, PR", "VOTE",
     "HGMMA.64x99999999999x16.F32 R24, gdesc[UR8], R24", "HGMMA.0x0x0 R24, gdesc[UR8], R24",
     "HMMA R1, R2, R3, R4", "MOV R999999, R888888", "LDG.E.128 R250, desc[UR62][R254.64]",
     "MOV R1, 0x" + "f" * 200, "MOV R1, " + "9" * 200, "IADD3 R1, R1, 007, RZ",

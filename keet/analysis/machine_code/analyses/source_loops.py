@@ -394,8 +394,8 @@ def _is_swap(instruction: Instruction) -> bool:
     another thread's value."""
     if instruction.role is not Role.ATOMIC or not instruction.has("CAS", "CAST"):
         return False
-    *_, expected, new = instruction.text.rstrip(" ;").split(",")
-    return expected.strip() != new.strip()
+    expected_and_new = instruction.text.rstrip(" ;").split(",")[-2:]
+    return len({operand.strip() for operand in expected_and_new}) == 2
 
 
 def _retries(program: SassProgram, loop: Loop, swap: int) -> bool:
