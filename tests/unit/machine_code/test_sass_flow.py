@@ -100,8 +100,7 @@ IRREDUCIBLE = """@P0 BRA second; first: IADD3 R2, R2, 0x1, RZ; second: IADD3 R3,
 
 
 @each_row("text, counts, loops", [
-    (DO_WHILE, [4, 40, 40, 40, 4], [(1, 10, 4)]),
-    (DO_WHILE, None, [(1, None, None)]),
+    (DO_WHILE, [4, 40, 40, 40, 4], [(1, 10, 4)]), (DO_WHILE, None, [(1, None, None)]),
     (TEST_FIRST, [4, 44, 44, 40, 40, 4], [(1, 11, 4)]),  # the last pass only tests
     # Both blocks that lead out of the branch have other ways in: all warps count as entering.
     (SKIPPED, [8, 8, 30, 30, 8], [(2, 30 / 8, 8)]),
@@ -221,12 +220,8 @@ VALUES_CALLS = f"""
 
 
 @each_row("lines, position, register, origins, of_kind", [
-    (BLOCK, 2, "R0", {1}, None),
-    (BLOCK, 0, "R1", {-1}, Kind.ENTRY),
-    (PAIR, 2, "R2", {0}, None),
-    (PAIR, 2, "R3", {1}, None),
-    (OWN, 1, "R0", {0}, None),
-    (OWN, 2, "R0", {1}, None),
+    (BLOCK, 2, "R0", {1}, None), (BLOCK, 0, "R1", {-1}, Kind.ENTRY), (PAIR, 2, "R2", {0}, None),
+    (PAIR, 2, "R3", {1}, None), (OWN, 1, "R0", {0}, None), (OWN, 2, "R0", {1}, None),
     (GUARDED + "MOV R3, R0", 3, "R0", {0, 2}, Kind.GUARDED),
     (GUARDED + "@P0 MOV R3, R0", 3, "R0", {2}, None),  # under the same predicate
     (GUARDED + "NOP\n@!P0 MOV R4, R0", 4, "R0", {0}, None),
@@ -235,8 +230,7 @@ VALUES_CALLS = f"""
     # A predicate that was written again is another one.
     (GUARDED + "ISETP.GE.AND P0, PT, R5, R6, PT\n@P0 MOV R3, R0", 4, "R0", {0, 2}, None),
     (GUARDED + "@!P0 MOV R0, R7\nMOV R3, R0", 4, "R0", {2, 3}, None),
-    (GUARDED + "@P0 MOV R0, R7\nMOV R3, R0", 4, "R0", {0, 3}, None),
-    (GUARDED, 2, "P0", {1}, None),
+    (GUARDED + "@P0 MOV R0, R7\nMOV R3, R0", 4, "R0", {0, 3}, None), (GUARDED, 2, "P0", {1}, None),
     (JOIN, 4, "R2", {1, 3}, Kind.JOIN),
     (JOIN, 4, "R6", {-1}, Kind.ENTRY),  # the same on both ways: no join
     (LOOP, 2, "R0", {0, 2}, Kind.JOIN),

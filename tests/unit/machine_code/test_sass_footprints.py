@@ -51,8 +51,7 @@ def footprint(code: str, loaded: int = THREADS, kind: str = "load") -> Footprint
 @each_row("code, loaded, distinct, repeats", [
     (OWN + LOAD, THREADS, 4 * THREADS, []),
     # A check of bounds leaves some threads out: each of the others has its own element.
-    (OWN + LOAD, 9001, 4 * 9001, []),
-    (COLUMN + LOAD, THREADS, 2 * THREADS, [("blockIdx.y", 2)]),
+    (OWN + LOAD, 9001, 4 * 9001, []), (COLUMN + LOAD, THREADS, 2 * THREADS, [("blockIdx.y", 2)]),
     ("IMAD R3, R1, 0x1, RZ\n" + LOAD, THREADS, 256, [("threadIdx.x", 128), ("blockIdx.y", 2)]),
     # Digits of an index: one element per warp.
     ("SHF.R.U32.HI R3, RZ, 0x5, R0\nIMAD R3, R1, 0x4, R3\n" + LOAD, THREADS, 1024,
@@ -231,8 +230,7 @@ BYTES = """
     (CLAMPED.format(margin=1000, limit="R9") + LOAD, N - 1000),
     (OTHER + CLAMPED.format(margin=1000, limit="R12") + LOAD, None),
     # x + 1 == n ? 0 : x + 1 has every value; with another number, it may have one less.
-    (WRAPPED.format(limit="R9") + LOAD, N),
-    (OTHER + WRAPPED.format(limit="R12") + LOAD, None),
+    (WRAPPED.format(limit="R9") + LOAD, N), (OTHER + WRAPPED.format(limit="R12") + LOAD, None),
     # The other way round: all columns but the last load the same element.
     (WRAPPED.format(limit="R9").replace("SEL R3, R10, RZ", "SEL R3, RZ, R10") + LOAD, 2),
     # (x + 1) % n and x / n, by the instructions of a division. With another number: any values.
@@ -429,10 +427,8 @@ STORE = """
     ("MOV R10, R9", 16384, True),  # all elements are below the limit, or 1000 of 8192 are
     ("MOV R10, R9", 2000, True),
     # Another limit says nothing. If all are below a larger one, 5 of 8192 may be clamped.
-    ("LDC R10, c[0x0][0x21c]", 16384, False),
-    ("IADD3 R10, R9, 0x5, RZ", 16384, True),
-    ("IADD3 R10, R9, 0x500, RZ", 16384, False),
-    ("IADD3 R10, R9, 0x5, RZ", 2010, True),
+    ("LDC R10, c[0x0][0x21c]", 16384, False), ("IADD3 R10, R9, 0x5, RZ", 16384, True),
+    ("IADD3 R10, R9, 0x500, RZ", 16384, False), ("IADD3 R10, R9, 0x5, RZ", 2010, True),
 ])  # fmt: skip
 def test_clamped_to_a_known_limit(limit: str, stored: int, *, is_exact: bool) -> None:
     limit = "LDC.64 R16, c[0x0][0x220]\n" + limit
@@ -451,8 +447,7 @@ def test_clamped_to_a_known_limit(limit: str, stored: int, *, is_exact: bool) ->
 @each_row("index, is_exact", [
     ("NOP", True),  # blocks have 128 threads, and elements of blocks are 512 apart
     # What is clamped is 2 elements behind what is compared.
-    ("IADD3 R20, R3, 0x2, RZ", False),
-    ("IADD3 R20, R3, -0x2, RZ", True),
+    ("IADD3 R20, R3, 0x2, RZ", False), ("IADD3 R20, R3, -0x2, RZ", True),
 ])  # fmt: skip
 def test_a_clamp_that_changes_nothing(index: str, *, is_exact: bool) -> None:
     """All threads pass `i < n` at the store: `min(i, n - 1)` is `i`."""

@@ -164,8 +164,7 @@ COUNT = """
 
 @each_row("limit, groups", [
     ("LDG.E R8, desc[UR4][R2.64]", set()),  # each lane leaves the loop on its own
-    ("LOP3.LUT R8, R0, 0xfffffffe, RZ, 0xc0, !PT", {0.5}),
-    ("MOV R8, 0x7", {0.75}),
+    ("LOP3.LUT R8, R0, 0xfffffffe, RZ, 0xc0, !PT", {0.5}), ("MOV R8, 0x7", {0.75}),
 ])  # fmt: skip
 def test_after_a_loop_lanes_have_the_value_of_their_last_iteration(limit, groups) -> None:
     code = program(COUNT.format(limit=limit), [100] * 4 + [700] * 3 + [100] * 4)

@@ -39,12 +39,8 @@ def loads(offsets: list[int], width: str = "") -> str:
 @each_row("offsets, width, expected", [
     ([0, 4, 8, 12], "", [Merge((5, 6, 7, 8), 4, 16, True)]),
     ([12, 0, 8, 4], "", [Merge((6, 8, 7, 5), 4, 16, True)]),
-    ([0, 4], "", [Merge((5, 6), 4, 8, True)]),
-    ([0, 4, 8], "", [Merge((5, 6, 7), 4, 8, True)]),
-    ([4, 8], "", [Merge((5, 6), 4, 8, False)]),
-    ([0, 8], "", []),
-    ([0], "", []),
-    ([0, 0], "", []),
+    ([0, 4], "", [Merge((5, 6), 4, 8, True)]), ([0, 4, 8], "", [Merge((5, 6, 7), 4, 8, True)]),
+    ([4, 8], "", [Merge((5, 6), 4, 8, False)]), ([0, 8], "", []), ([0], "", []), ([0, 0], "", []),
     ([0, 4, 64, 68], "", [Merge((5, 6), 4, 8, True), Merge((7, 8), 4, 8, True)]),
     ([0, 8], ".64", [Merge((5, 6), 8, 16, True)]),
     ([0, 16], ".128", []),  # the widest loads stay as they are
@@ -75,8 +71,7 @@ def test_accesses_of_two_kinds_or_under_two_conditions_stay_apart() -> None:
 
 
 @each_row("address, stride, is_gather_", [
-    ("IMAD.WIDE R4, R0, 0x4, R2", 4, False),
-    ("IMAD.WIDE R4, R1, 0x4, R2", 0, False),
+    ("IMAD.WIDE R4, R0, 0x4, R2", 4, False), ("IMAD.WIDE R4, R1, 0x4, R2", 0, False),
     ("IMAD R6, R1, 0x80, R0\nIMAD.WIDE R4, R6, 0x8, R2", 8, False),
     ("LDC R6, c[0x0][0x218]\nIMAD R7, R0, R6, RZ\nIMAD.WIDE R4, R7, 0x4, R2", None, False),
     ("LDG.E R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R6, 0x4, R2", None, True),
@@ -110,8 +105,7 @@ def test_uniform_addresses(address: str, block: tuple[int, int, int], answer: bo
 
 
 @each_row("index, spread, addresses", [
-    ("MOV R6, RZ", "one address", 1),
-    ("LDC R6, c[0x0][0x218]", "one address", 1),
+    ("MOV R6, RZ", "one address", 1), ("LDC R6, c[0x0][0x218]", "one address", 1),
     ("MOV R6, R1", "one address per block", 64),
     ("SHF.R.U32.HI R6, RZ, 0x5, R0", "one address per warp or less", 4),
     ("MOV R6, R0", "different addresses", 128),
