@@ -17,8 +17,7 @@ from typing import NamedTuple, TypeVar
 Group = tuple[str, ...]
 """Names of indices, in the order of `Tables.extents`. Tables are in row-major order."""
 Part = Mapping[Group, list[int]]
-"""A sum of tables. Groups that have an index in common are one table unless that would be too
-large; `()` is a constant."""
+"""A sum of tables. Groups that have an index in common are one table; `()` is a constant."""
 Factor = tuple[str, ...]
 """Names of parameters whose values are not known, multiplied."""
 Number = Mapping[Factor, Part]
@@ -114,16 +113,10 @@ class Tables:
         total = dict(first)
         for group, table in second.items():
             met = [present for present in total if present == group or {*present} & {*group}]
-            size = self.size({*group}.union(*met))
-            if size > _LARGEST_TABLE:
-                met = [group] if group in total else []
-            if met:
-                whole = self.union([group, *met])
-                parts = [*((present, total.pop(present)) for present in met), (group, table)]
-                tables = [self.spread(table, group, whole) for group, table in parts]
-                total[whole] = _merged(operator.add, tables)
-            else:
-                total[group] = table
+            whole = self.union([group, *met])
+            parts = [*((present, total.pop(present)) for present in met), (group, table)]
+            tables = [self.spread(table, group, whole) for group, table in parts]
+            total[whole] = _merged(operator.add, tables)
         return {group: table for group, table in total.items() if any(table)}
 
     def add(self, first: Number | None, second: Number | None) -> Number | None:

@@ -44,7 +44,7 @@ from keet.analysis.machine_code.instructions.instruction import (
     is_zero,
 )
 from keet.analysis.machine_code.instructions.opcodes import Role
-from keet.analysis.machine_code.polynomials.opcode_rules import signed, truth_table
+from keet.analysis.machine_code.polynomials.opcode_rules import is_packed, signed, truth_table
 from keet.analysis.machine_code.polynomials.polynomial import WORD, Polynomial
 
 _MOST_ITERATIONS = 4096
@@ -750,8 +750,7 @@ def _logic(step: _Step, *numbers: Number | None) -> Number | None:
 def _extreme(step: _Step, *numbers: Number | None) -> Number | None:
     run, instruction = step.run, step.instruction
     which = [operand for operand in instruction.sources if operand.kind == "predicate"]
-    is_packed = any("x2" in modifier or modifier == "RELU" for modifier in instruction.modifiers)
-    if None in numbers or len(which) != 1 or which[0].name or is_packed:
+    if None in numbers or len(which) != 1 or which[0].name or is_packed(instruction):
         return None
     *summed, last = numbers
     sides = reduce(run.tables.add, summed), last

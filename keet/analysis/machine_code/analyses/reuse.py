@@ -205,32 +205,23 @@ def bound_of(shapes: Iterable[AccessShape]) -> Bound:
 
 def _together(shapes: Sequence[AccessShape]) -> Bound:
     """Bound for accesses of one skeleton, each extended to the longest strides."""
-    first = shapes[0]
-    size, sectors, worst = 1, 1, 1
-    for place, group in enumerate(first.groups):
-        strides = [
-            Stride(stride.step, max(shape.groups[place].strides[at].count for shape in shapes))
-            for at, stride in enumerate(group.strides)
-        ]
-        offsets = sorted({shape.groups[place].offset for shape in shapes})
-        if group.factor:
-            values = distinct_values(strides, offsets)
-            size, sectors, worst = size * values, sectors * values, worst * values
-        else:
-            size *= distinct_bytes(strides, first.width, offsets)
-            sectors *= _sectors_together(strides, first.width, offsets, is_aligned=True)
-            worst *= _sectors_together(strides, first.width, offsets, is_aligned=False)
-    return Bound(size, sectors, worst)
-
-
-def _sectors_together(
-    strides: Sequence[Stride], width: int, offsets: Sequence[int], *, is_aligned: bool
-) -> int:
-    """Accesses whose offsets are less than a sector apart share sectors."""
-    steps = [b - a for a, b in pairwise(offsets)]
-    if steps and max(steps) <= max(width, SECTOR):
-        return sector_bytes(strides, width + offsets[-1] - offsets[0], is_aligned=is_aligned)
-    return sector_bytes(strides, width, is_aligned=is_aligned) * len(offsets)
+    rows, of_bytes, width = 1, Bound(1, 1, 1), shapes[0].width
+    for groups in zip(*(shape.groups for shape in shapes), strict=True):
+        longest = (max(alike) for alike in zip(*(group.strides for group in groups), strict=True))
+        strides, offsets = tuple(longest), sorted({group.offset for group in groups})
+        if groups[0].factor:
+            rows *= distinct_values(strides, offsets)
+            continue
+        times = len(offsets)
+        within = width
+        # Accesses whose offsets are less than a sector apart share sectors.
+        if all(b - a <= max(width, SECTOR) for a, b in pairwise(offsets)):
+            times, within = 1, width + offsets[-1] - offsets[0]
+        aligned, worst = (
+            times * sector_bytes(strides, within, is_aligned=each) for each in (True, False)
+        )
+        of_bytes = Bound(distinct_bytes(strides, width, offsets), aligned, worst)
+    return Bound(*(rows * size for size in of_bytes))
 
 
 def _hull(shapes: Sequence[AccessShape]) -> int | None:

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.machine_code.analyses.blame import Wait
 from keet.analysis.machine_code.analyses.loop_chains import FAR
@@ -108,11 +108,10 @@ def serial_loads(
     ]
     if not hot:
         return []
-    code = _Code(program, {access.position: access for access in accesses()}, samples)
-    regions = [
-        _Region(code, None if index is None else flow.loops[index], positions).result()
-        for index, positions in hot
-    ]
+    called = {block for blocks in flow.routines.values() for block in blocks}
+    code = _Code(program, {access.position: access for access in accesses()}, samples, called)
+    loops = {index: None if index is None else flow.loops[index] for index, _ in hot}
+    regions = [_Region(code, loops[index], positions).result() for index, positions in hot]
     return sorted(regions, key=lambda region: -sum(trip.samples for trip in region.trips))
 
 
@@ -129,22 +128,14 @@ _MOST_BRANCHES = 1000
 """The same for branches on loaded data. With more, nothing is said of a region."""
 
 
-class _Code:
+class _Code(NamedTuple):
     """What all regions ask."""
 
-    def __init__(
-        self, program: SassProgram, accesses: Mapping[int, Access], samples: Mapping[int, int]
-    ) -> None:
-        self.program = program
-        self.accesses = accesses
-        self.samples = samples
-
-    @cached_property
-    def called(self) -> frozenset[int]:
-        """Blocks of called routines."""
-        return frozenset(
-            block for blocks in self.program.flow.routines.values() for block in blocks
-        )
+    program: SassProgram
+    accesses: Mapping[int, Access]
+    samples: Mapping[int, int]
+    called: Collection[int]
+    """Blocks of called routines."""
 
 
 class _Region:

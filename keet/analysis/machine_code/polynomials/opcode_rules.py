@@ -142,13 +142,17 @@ def _extreme(step: Step, *values: Polynomial) -> Polynomial | None:
     and a number. As of signed integers: unsigned operands must be positive."""
     instruction = step.instruction
     which = instruction.predicate
-    is_packed = any("x2" in modifier or modifier == "RELU" for modifier in instruction.modifiers)
-    if which is None or which.name or is_packed:
+    if which is None or which.name or is_packed(instruction):
         return None
     if instruction.has("U32") and not all(range_of(value).is_positive for value in values):
         return None
     *summed, last = values
     return step.of.symbols.extreme(reduce(add, summed), last, is_min=not which.negated)
+
+
+def is_packed(instruction: Instruction) -> bool:
+    """Whether it computes with two halves of a word, or with 0 as the least result."""
+    return any("x2" in modifier or modifier == "RELU" for modifier in instruction.modifiers)
 
 
 def _select(step: Step, first: Polynomial, second: Polynomial) -> Polynomial | None:
@@ -157,8 +161,6 @@ def _select(step: Step, first: Polynomial, second: Polynomial) -> Polynomial | N
         return None
     if which.negated:
         first, second = second, first
-    if not which.name:
-        return first
     predicate = of.program.values.read[step.position].get(which.name)
     if predicate is None:
         return None
@@ -179,10 +181,7 @@ def _packed_constant(step: Step) -> Polynomial | None:
     return number(signed(int.from_bytes(words, "big")))
 
 
-def _same_in_all_lanes(step: Step, value: Polynomial) -> Polynomial:
-    """SHFL: the same polynomial if it does not depend on the lane."""
-    if all(name.startswith("ctaid") for name in value.depends):
-        return value
+def _shuffled(step: Step, value: Polynomial) -> Polynomial:
     return step.of.symbols.unknown("shuffled", (value,), range_of(value), extra=step.position)
 
 
@@ -362,7 +361,7 @@ RULES: Mapping[str, tuple[int | None, Rule]] = {
     "SEL": (2, _select),
     "HFMA2": (0, _packed_constant),
     **dict.fromkeys(("MOV", "R2UR"), (1, lambda _, value: value)),
-    "SHFL": (1, _same_in_all_lanes),
+    "SHFL": (1, _shuffled),
     "IABS": (1, _absolute),
     "SGXT": (2, _bits),
     **dict.fromkeys(("POPC", "FLO"), (0, _counted)),
