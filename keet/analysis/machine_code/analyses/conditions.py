@@ -22,7 +22,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate, product
+from itertools import accumulate, islice, product
 from typing import NamedTuple
 
 from keet.analysis.machine_code.analyses.reuse import CLAMPS
@@ -128,14 +128,7 @@ class RunConditions:
         return Conditions((), names | {"unknown"}, is_whole=False)
 
     def dominates(self, block: int, other: int) -> bool:
-        above = self.program.flow.dominators
-        for _ in range(_MOST_STEPS):
-            if other == block:
-                return True
-            other = above.get(other, -1)
-            if other < 0:
-                return False
-        return False
+        return block in islice(self.program.flow.above(other), _MOST_STEPS)
 
     def active(self, block: int) -> int | None:
         """Threads that run a block: those of its first instruction without a guard."""

@@ -425,12 +425,12 @@ class Footprints:
         flow = self.program.flow
         places = {access.position: access.threads or 0 for access in self.accesses}
         for access in self.accesses:  # conditions that come before it, too
-            block = flow.block_of[access.position]
-            while block >= 0 and flow.blocks[block].start not in places:
+            for block in flow.above(flow.block_of[access.position]):
                 start = flow.blocks[block].start
+                if start in places:
+                    break
                 if self.program.code[start].guard is None:
                     places[start] = self.conditions.active(block) or 0
-                block = flow.dominators.get(block, -1)
         by_block: dict[int, list[Side]] = {}
         for position, threads in places.items():
             block = flow.block_of[position]
@@ -555,13 +555,11 @@ class Footprints:
             for access in group
         ) or any(is_after(self.program, *pair) for pair in permutations(group, 2)):
             return None
-        above = flow.block_of[group[0].position]
-        while above >= 0:
+        for above in flow.above(flow.block_of[group[0].position]):
             start = flow.blocks[above].start
             if all(conditions.dominates(above, flow.block_of[e.position]) for e in group):
                 is_whole = conditions.active(above) == threads and code[start].guard is None
                 return start if is_whole and flow.loops_around(above) == around else None
-            above = flow.dominators.get(above, -1)
         return None
 
     def _of_systems(self, systems: Sequence[Sequence[_Form]]) -> tuple[float, float]:

@@ -30,6 +30,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property, reduce
+from itertools import takewhile
 from typing import Literal, NamedTuple
 
 from keet.analysis.machine_code.analyses.purpose import Purpose
@@ -241,10 +242,7 @@ def _leaving(program: SassProgram, loop: Loop) -> list[int]:
     flow = program.flow
     branching = {block for block in loop.blocks if len(flow.blocks[block].successors) > 1}
     exits = [position for position in flow.leaving(loop) if flow.block_of[position] in branching]
-    passed, block = set[int](), loop.latches[0]
-    while block in loop.blocks:
-        passed.add(block)
-        block = flow.dominators.get(block, -1)
+    passed = {*takewhile(loop.blocks.__contains__, flow.above(loop.latches[0]))}
     is_simple = len(loop.latches) == 1 and {flow.block_of[at] for at in exits} <= passed
     return exits if is_simple else [flow.blocks[block].end - 1 for block in branching]
 

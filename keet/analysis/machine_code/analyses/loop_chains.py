@@ -228,7 +228,6 @@ Best = tuple[int, int, int]
 
 
 def _longest(
-    program: SassProgram,
     graph: _Graph,
     ends: Iterable[int],
     starts: Collection[int] | None,
@@ -245,7 +244,7 @@ def _longest(
         node, is_ready = stack.pop()
         if is_ready:
             active.discard(node)
-            best[node] = _extended(program, graph, node, best, starts)
+            best[node] = _extended(graph, node, best, starts)
         elif node in best or node in active:
             continue
         elif graph.is_head(node):
@@ -259,7 +258,6 @@ def _longest(
 
 
 def _extended(
-    program: SassProgram,
     graph: _Graph,
     node: int,
     best: Mapping[int, Best | None],
@@ -267,8 +265,8 @@ def _extended(
 ) -> Best | None:
     cycles = loads = 0
     if node < graph.base:
-        cycles = latency(program, node)
-        loads = int(program.code[node].opcode in FAR)
+        cycles = latency(graph.program, node)
+        loads = int(graph.program.code[node].opcode in FAR)
     longest: Best | None = (cycles, loads, -1) if starts is None else None
     for source in graph.inputs(node):
         before = best.get(source)
@@ -300,7 +298,7 @@ def _recurrence(program: SassProgram, loop: Loop, joins: list[int]) -> Chain | N
     for cycle in _cycles(graph, joins):
         heads = [node for node in cycle if graph.is_head(node)]
         ends = [end for head in heads for end in graph.inputs(head) if end in cycle]
-        longest = _longest(program, graph, ends, set(heads), cycle)
+        longest = _longest(graph, ends, set(heads), cycle)
         for end in ends:
             reached = longest.get(end)
             if reached is None or not reached[0]:
@@ -361,7 +359,7 @@ def _matters(program: SassProgram, chain: Chain) -> bool:
 def _load_depth(program: SassProgram, loop: Loop) -> tuple[int, tuple[int, ...]]:
     graph, code = _Graph(program, loop), program.code
     loads = [at for at in _own_positions(program, loop) if code[at].opcode in FAR]
-    best = _longest(program, graph, loads, None)
+    best = _longest(graph, loads, None)
     depths = {load: longest[1] if (longest := best.get(load)) else 0 for load in loads}
     deepest = max(loads, key=lambda load: (depths[load], -load), default=None)
     if deepest is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from itertools import islice
 
 from keet.analysis.machine_code.flow.control_flow import reached
 from keet.analysis.machine_code.flow.program import Kind, SassProgram, SsaValue
@@ -283,11 +284,10 @@ def loads_behind(program: SassProgram, position: int) -> set[int]:
     values = program.values
     spent = set(address_registers(program.code[position]))
     waiting = [value for name, value in values.read[position].items() if name not in spent]
-    block = program.flow.block_of[position]
-    while (above := program.flow.dominators.get(block, -1)) >= 0:
-        if program.decides(program.flow.blocks[above].end - 1, position):
+    flow = program.flow
+    for above in islice(flow.above(flow.block_of[position]), 1, None):
+        if program.decides(flow.blocks[above].end - 1, position):
             waiting += _read_by_branch(program, above)
-        block = above
 
     def is_load(value: SsaValue) -> bool:
         writer = program.writer(value.index)

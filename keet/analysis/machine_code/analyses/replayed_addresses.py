@@ -17,7 +17,7 @@ import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import NamedTuple, cast
 
 from keet.analysis.machine_code.analyses.conditions import RunConditions
@@ -321,10 +321,9 @@ class _Replay:
             return ()
         if block in self.flow.entries:
             return None
-        above = self.flow.dominators.get(block, -1)
         around = self.flow.loops_around(block)[1 if without else 0 :]
-        while above >= 0 and self.flow.loops_around(above) != around:
-            above = self.flow.dominators.get(above, -1)
+        dominators = islice(self.flow.above(block), 1, None)
+        above = next((b for b in dominators if self.flow.loops_around(b) == around), -1)
         count = self.conditions.active(block)
         if not without and count is not None and count == self.conditions.active(above):
             return self.masks.get(above)  # all threads come together again

@@ -602,7 +602,8 @@ def with_traffic(
         return list(rows)
     rows_with_l1 = []
     for row in rows:
-        asked = SECTOR * sum(sectors.get(program.code[a.position].address, 0) for a in row.accesses)
+        addresses = (program.code[access.position].address for access in row.accesses)
+        asked = SECTOR * sum(sectors.get(address, 0) for address in addresses)
         bound = row.sector_bytes_at_most
         least = None if bound is None else min(bound, asked)
         rows_with_l1.append(replace(row, l1_bytes=asked, sector_bytes_at_most=least))

@@ -347,14 +347,8 @@ class _Unrolled:
 
     def _common_dominator(self, blocks: Collection[int]) -> int:
         """-1 if there is none."""
-        above = self.program.flow.dominators
-        chains = []
-        for block in blocks:
-            chain = [block]
-            while chain[-1] >= 0:
-                chain.append(above.get(chain[-1], -1))
-            chains.append(chain)
-        return next(block for block in chains[0] if all(block in other for other in chains))
+        first, *others = ([*self.program.flow.above(block)] for block in blocks)
+        return next((at for at in first if all(at in other for other in others)), -1)
 
 
 _MOST_VALUES = 256

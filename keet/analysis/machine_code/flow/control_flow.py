@@ -117,6 +117,12 @@ class Flow:
         ends = (self.blocks[block] for block in sorted(loop.blocks))
         return [block.end - 1 for block in ends if not loop.blocks.issuperset(block.successors)]
 
+    def above(self, block: int) -> Iterator[int]:
+        """A block and those that dominate it, the nearest first."""
+        while block >= 0:
+            yield block
+            block = self.dominators.get(block, -1)
+
     def loops_around(self, block: int) -> list[Loop]:
         """From the innermost outwards."""
         around: list[Loop] = []
