@@ -17,6 +17,7 @@ from collections.abc import (
     Collection,
     Hashable,
     Iterable,
+    Iterator,
     Mapping,
     MutableSequence,
     Sequence,
