@@ -32,7 +32,7 @@ def test_loop_counters_and_loops_that_ran_once_are_no_chains() -> None:
     assert (found.trips, found.instructions, found.loads, found.load_depth) == (10, 4, 0, 0)
     assert found.share == pytest.approx(160 / 168)
     # Nor is a running address.
-    found = only("LDG.E R4, desc[UR4][R2.64]\nIADD3 R2, P1, R2, 0x4, RZ\nIMAD.X R3, RZ, RZ, R3, P1")
+    found = only("LDG.E R4, desc[UR4][R2.64]; IADD3 R2, P1, R2, 0x4, RZ; IMAD.X R3, RZ, RZ, R3, P1")
     assert (found.recurrence, found.load_depth) == (None, 1)
     lines = "MOV R0, RZ\ntop: FADD R0, R0, R1\n@P0 BRA top\nEXIT"
     assert loop_chains(program(lines, [4, 4, 4, 4])) == []

@@ -178,6 +178,12 @@ def tile(multiply: str, left: str = "R2 R3", right: str = "R4 R5") -> str:
     return "\n".join(f"{multiply} R{10 + i}, {x}, {y}, R{10 + i}" for i, (x, y) in enumerate(pairs))
 
 
+def dots(products: str) -> str:
+    """Of bytes: the numbers of the registers of a sum and its factors."""
+    rows = (product.split() for product in products.split(";"))
+    return "\n".join(f"IDP.4A.S8.S8 R{total}, R{x}, R{y}, R{total}" for total, x, y in rows)
+
+
 def every(line: str) -> str:
     return "\n".join(line.format(each) for each in range(2, 6))
 
@@ -206,26 +212,13 @@ SCALED = "FMUL R2, R2, R8"
     ([STAGED, "", LOADS, tile("FFMA")], "halves"),
     ([STAGED, "STS [R1], R7", LOADS, tile("FFMA")], ""),
     (["STS [R0], R6", LOADS, tile("FFMA")], ""),  # floats may need their precision
+    # No tile: a matrix and a vector; a square.
+    ([LOADS, tile("IDP.4A.S8.S8", left="R2", right="R4 R5")], None),
+    ([LOADS, "IDP.4A.S8.S8 R10, R2, R2, R10"], None),
+    # A convolution, whose products of one value go to few sums, or meet some of the others.
+    ([LOADS, dots("10 2 4; 10 3 5; 11 3 4; 11 2 5")], None),
+    ([LOADS, dots("10 2 4; 11 3 4; 12 3 5")], None),
+    ([LOADS, dots("10 2 3; 11 2 4; 12 3 4")], None),  # a covariance: factors of one set
 ])  # fmt: skip
-def test_factors_of_a_tile(lines: list[str], expected: str) -> None:
+def test_factors_of_a_tile(lines: list[str], expected: str | None) -> None:
     assert factors(*lines) == expected
-
-
-LOOK_ALIKES = {
-    "a matrix and a vector": tile("IDP.4A.S8.S8", left="R2", right="R4 R5"),
-    "a convolution, whose products of one value go to few sums": """
-        IDP.4A.S8.S8 R10, R2, R4, R10; IDP.4A.S8.S8 R10, R3, R5, R10
-        IDP.4A.S8.S8 R11, R3, R4, R11; IDP.4A.S8.S8 R11, R2, R5, R11""",
-    "a convolution, whose values meet some of the others": """
-        IDP.4A.S8.S8 R10, R2, R4, R10; IDP.4A.S8.S8 R11, R3, R4, R11
-        IDP.4A.S8.S8 R12, R3, R5, R12""",
-    "a covariance, whose factors are of one set": """
-        IDP.4A.S8.S8 R10, R2, R3, R10; IDP.4A.S8.S8 R11, R2, R4, R11
-        IDP.4A.S8.S8 R12, R3, R4, R12""",
-    "a square": "IDP.4A.S8.S8 R10, R2, R2, R10",
-}
-
-
-@each_row("lines", LOOK_ALIKES.values())
-def test_a_look_alike_is_no_tile(lines: str) -> None:
-    assert factors(LOADS, lines) is None
