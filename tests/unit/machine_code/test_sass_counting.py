@@ -21,7 +21,9 @@ from keet.analysis.machine_code.polynomials.polynomial import (
     Polynomial,
     Range,
     Symbol,
+    Symbols,
     add,
+    number,
     of_symbol,
 )
 
@@ -56,6 +58,7 @@ def test_exact_bounds_and_truth_tables() -> None:
     # Sixteen rows at 0, K, 2K, ...: the spread alone does not tell how many there are.
     assert distinct_values([], [0, 4, 8, 12, 16]) == 5
     assert shape_of(of_symbol(symbol("opaque", None, "data")), 4) is None
+    assert Symbols().shifted_right(number(64), 5).value == 2
     for table in range(256):
         used, function = truth_table(table)
         assert function(*((0xF0, 0xCC, 0xAA)[place] for place in used)) % 256 == table
@@ -113,8 +116,8 @@ def test_sums_of_tables_that_share_indices(data) -> None:
         address = tables.add(address, {(): {group: own}})
         values = [*map(add_up, values, tables.spread(own, group, tuple(EXTENTS)))]
     limit = data.draw(st.integers(1, 40))
-    number = {(): {("tid.x",): [*range(0, 40, 10)], ("tid.y",): [0, 1, 2]}}
-    where = tables.compare(lambda each: each < limit, number)
+    place = {(): {("tid.x",): [*range(0, 40, 10)], ("tid.y",): [0, 1, 2]}}
+    where = tables.compare(lambda each: each < limit, place)
     found = bytes_of(tables.rows(address.get((), {}), where, 2))
     touched = [v for v, at in zip(values, every, strict=True) if 10 * at[0] + at[1] < limit]
     assert found == len({v + byte for v in touched for byte in (0, 1)})
