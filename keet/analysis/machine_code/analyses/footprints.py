@@ -566,7 +566,7 @@ class Footprints:
         lows, highs = zip(*map(self._together, systems), strict=True)
         every = [form for system in systems for form in system]
         are_apart = len(systems) > 1 and self._are_copies(every)
-        return sum(lows) if are_apart else max(lows), sum(highs)
+        return sum(lows) if are_apart else max(lows), sum(highs, 0.0)
 
     def _are_copies(self, forms: Sequence[_Form]) -> bool:
         """Whether accesses are copies of one access in a loop of the source, each for its own part
