@@ -1,5 +1,6 @@
-"""Under which conditions an instruction runs, as far as branches and guards before it show, and the
-code that only part of the threads reach.
+"""Under which conditions an instruction runs, as far as branches and guards before it show.
+
+Also the code that only part of the threads reach, see `guarded_code`.
 
 `if (threadIdx.x == 0)` leaves one thread of a block, `if (threadIdx.x < 32)` one warp. A condition
 on a parameter, `if (i < n)`, may leave any number: the counters tell how many threads ran.
