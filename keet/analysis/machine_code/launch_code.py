@@ -1,29 +1,25 @@
 """`MachineCode`: all analyses of the machine code of one launch, computed on first use.
 
-Kernel parameters by offset: types from the demangled name, names from the source.
-
-The members of structs that are passed by value are found in the source, see `keet.source_code`.
-
-Instructions by source line. For accesses that were inlined from a header of the CUDA toolkit,
-the calling line. For loops, the line of their condition.
-
-The line table has the header's line, which the user can't change. The address that is passed to
-such a function is computed at the line of the call.
+Also the kernel's parameters by offset, with types from the demangled name and names from the
+source (members of structs that are passed by value are found there, see `keet.source_code`), and
+instructions by source line. Of accesses that were inlined from a header of the CUDA toolkit, the
+line table has the header's line, which the user can't change. The address that is passed to such a
+function is computed at the line of the call.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from keet.analysis.library import is_of_toolkit
-from keet.analysis.machine_code.analyses.address_patterns import Atomic, Merge, atomics, merges
+from keet.analysis.machine_code.analyses.address_patterns import atomics, merges
 from keet.analysis.machine_code.analyses.blame import Wait, waits
 from keet.analysis.machine_code.analyses.conditions import limits
 from keet.analysis.machine_code.analyses.expansions import (
@@ -33,19 +29,16 @@ from keet.analysis.machine_code.analyses.expansions import (
 )
 from keet.analysis.machine_code.analyses.footprints import Footprints
 from keet.analysis.machine_code.analyses.integer_arithmetic import (
-    PackedBytes,
     packed_bytes,
     wide_integers,
 )
 from keet.analysis.machine_code.analyses.lane_groups import (
-    ExchangeSteps,
-    OuterProducts,
     exchange_steps,
     lane_groups,
     outer_products,
     same_in_warp,
 )
-from keet.analysis.machine_code.analyses.loop_chains import LoopChains, loop_chains
+from keet.analysis.machine_code.analyses.loop_chains import loop_chains
 from keet.analysis.machine_code.analyses.loop_loads import (
     RepeatedArray,
     RepeatedLoad,
@@ -63,9 +56,7 @@ from keet.analysis.machine_code.analyses.purpose import (
     purposes,
 )
 from keet.analysis.machine_code.analyses.repeated_work import (
-    Invariant,
     Multiples,
-    Quotients,
     fast_powers,
     invariants,
     multiples,
@@ -84,8 +75,6 @@ from keet.analysis.machine_code.analyses.reuse import (
 )
 from keet.analysis.machine_code.analyses.serial_loads import SerialLoads, serial_loads
 from keet.analysis.machine_code.analyses.source_loops import (
-    RetryLoop,
-    SearchLoop,
     retry_loops,
     search_loops,
 )
@@ -127,10 +116,8 @@ class Signature(NamedTuple):
     @property
     def pointers(self) -> frozenset[str]:
         """Pointers, by `param+0x10`. Empty unless all parameters are known."""
-        parameters = self.parameters if self.is_whole else ()
-        return frozenset(
-            f"param+{parameter.offset:#x}" for parameter in parameters if parameter.is_pointer
-        )
+        pointers = (each for each in self.parameters if self.is_whole and each.is_pointer)
+        return frozenset(f"param+{pointer.offset:#x}" for pointer in pointers)
 
     @property
     def element_sizes(self) -> Mapping[str, int]:
@@ -155,12 +142,9 @@ def signature(demangled: str, sources: Iterable[str | None] = ()) -> Signature:
     """`sources`: texts that may define structs. They are only read if some are passed by value."""
     parameters: list[KernelParameter] = []
     offset = 0
-    types: SourceTypes | None = None
+    types = cache(lambda: SourceTypes(sources))
     for argument, text in enumerate(_arguments(demangled)):
-        layout = _layout(text)
-        if layout is None:
-            types = types or SourceTypes(sources)
-            layout = types.layout(text)
+        layout = _layout(text) or types().layout(text)
         if layout is None:
             return Signature(tuple(parameters), is_whole=False)
         offset = -(-offset // layout.alignment) * layout.alignment
@@ -248,6 +232,14 @@ def _name_of(declaration: str) -> str:
     return words[-1] if words and words[-1] not in TYPE_WORDS else ""
 
 
+Result = TypeVar("Result")
+
+
+def _once(analysis: Callable[[CountedCode], Result]) -> cached_property[Result]:
+    """A result that is computed on first use and kept."""
+    return cached_property(analysis)
+
+
 @dataclass(frozen=True)
 class CountedCode:
     """What follows from the code and from how often each instruction ran. Launches of the same
@@ -260,101 +252,70 @@ class CountedCode:
     pointers: frozenset[str] = field(default=frozenset(), kw_only=True)
     """Parameters that are pointers; empty if the signature does not show them."""
 
-    @cached_property
-    def purposes(self) -> list[Purpose]:
-        return purposes(self.program)
+    purposes = _once(lambda code: purposes(code.program))
 
     @cached_property
     def mix(self) -> list[tuple[Purpose, float]]:
         """Share of executed warp instructions by purpose, largest first."""
-        total = sum(self.program.counts) or 1
-        return [(purpose, count / total) for purpose, count in mix(self.program, self.purposes)]
+        executed = mix(self.program, self.purposes)
+        return [(purpose, count / self.program.executions) for purpose, count in executed]
 
-    @cached_property
-    def integer_divisions(self) -> list[int]:
-        """Positions of instructions that run once per integer division or remainder."""
-        return integer_divisions(self.program)
+    integer_divisions = _once(lambda code: integer_divisions(code.program))
+    """Positions of instructions that run once per integer division or remainder."""
 
-    @cached_property
-    def fast_powers(self) -> frozenset[int]:
-        """Positions of the instructions of `__powf`."""
-        return fast_powers(self.program)
+    fast_powers = _once(lambda code: fast_powers(code.program))
+    """Positions of the instructions of `__powf`."""
 
-    @cached_property
-    def quotients(self) -> Quotients:
-        """Exact divisions that a product with a reciprocal would replace."""
-        return quotients(self.program)
+    quotients = _once(lambda code: quotients(code.program))
+    """Exact divisions that a product with a reciprocal would replace."""
 
-    @cached_property
-    def wide_integers(self) -> frozenset[int]:
-        """Positions of instructions that 64-bit integers need and 32-bit integers would not."""
-        return wide_integers(self.program, self.purposes)
+    wide_integers = _once(lambda code: wide_integers(code.program, code.purposes))
+    """Positions of instructions that 64-bit integers need and 32-bit integers would not."""
 
-    @cached_property
-    def packed_bytes(self) -> PackedBytes:
-        """Positions of integer arithmetic on bytes that are taken out of words one by one."""
-        return packed_bytes(self.program, self.purposes)
+    packed_bytes = _once(lambda code: packed_bytes(code.program, code.purposes))
+    """Positions of integer arithmetic on bytes that are taken out of words one by one."""
 
-    @cached_property
-    def decided_by_data(self) -> frozenset[int]:
-        """Positions of the instructions that depend on values that were loaded."""
-        return decided_by_data(self.program)
+    decided_by_data = _once(lambda code: decided_by_data(code.program))
+    """Positions of the instructions that depend on values that were loaded."""
 
-    @cached_property
-    def lane_groups(self) -> dict[int, float]:
-        """Positions of integer arithmetic that several neighbouring threads do equally, and the
-        share of it that goes if one does it."""
-        return lane_groups(self.program, self.shape, self.purposes)
+    lane_groups = _once(lambda code: lane_groups(code.program, code.shape, code.purposes))
+    """Positions of integer arithmetic that several neighbouring threads do equally, and the
+    share of it that goes if one does it."""
 
-    @cached_property
-    def exchange_steps(self) -> ExchangeSteps | None:
-        """Steps on groups of values in shared memory; None if there are none."""
-        return exchange_steps(self.program)
+    exchange_steps = _once(lambda code: exchange_steps(code.program))
+    """Steps on groups of values in shared memory; None if there are none."""
 
-    @cached_property
-    def outer_products(self) -> OuterProducts | None:
-        """Tiles of matrix products that the arithmetic pipes compute; None if there are none."""
-        return outer_products(self.program)
+    outer_products = _once(lambda code: outer_products(code.program))
+    """Tiles of matrix products that the arithmetic pipes compute; None if there are none."""
 
     def share(self, positions: Iterable[int]) -> float:
         """Share of the executed warp instructions, 0 to 1."""
-        total = sum(self.program.counts) or 1
-        return sum(self.program.counts[position] for position in positions) / total
+        return self.program.share(positions)
 
-    @cached_property
-    def chains(self) -> list[LoopChains]:
-        return loop_chains(self.program)
+    chains = _once(lambda code: loop_chains(code.program))
 
-    @cached_property
-    def evaluation(self) -> Evaluation:
-        return Evaluation(self.program, self.shape)
+    evaluation = _once(lambda code: Evaluation(code.program, code.shape))
 
     @cached_property
     def accesses(self) -> list[Access]:
         return accesses(self.program, self.evaluation, self.threads, self.pointers)
 
-    @cached_property
-    def merges(self) -> list[Merge]:
-        return merges(self.program, self.accesses)
+    merges = _once(lambda code: merges(code.program, code.accesses))
+
+    atomics = _once(lambda code: atomics(code.program, code.evaluation))
+
+    retry_loops = _once(lambda code: retry_loops(code.program))
+
+    search_loops = _once(lambda code: search_loops(code.program))
+    """Loops in which nearly all iterations find nothing to do."""
 
     @cached_property
-    def atomics(self) -> list[Atomic]:
-        return atomics(self.program, self.evaluation)
-
-    @cached_property
-    def retry_loops(self) -> list[RetryLoop]:
-        return retry_loops(self.program)
-
-    @cached_property
-    def search_loops(self) -> list[SearchLoop]:
-        """Loops in which nearly all iterations find nothing to do."""
-        return search_loops(self.program)
-
-    @cached_property
-    def invariants(self) -> list[Invariant]:
+    def _rewritten(self) -> set[int]:
+        """Positions of the loads from arrays that the launch writes."""
         kept = {access.position for access in never_written(self.program, self.accesses)}
-        loads = {access.position for access in self.accesses if access.kind in READS}
-        return invariants(self.program, loads - kept)
+        return {access.position for access in self.accesses if access.kind in READS} - kept
+
+    invariants = _once(lambda code: invariants(code.program, code._rewritten))
 
     @cached_property
     def repeated_loads(self) -> list[RepeatedLoad]:
@@ -367,10 +328,8 @@ class CountedCode:
     @cached_property
     def unknown_share(self) -> float:
         """Share of executed warp instructions whose effect keet does not know."""
-        code = enumerate(self.program.code)
-        return self.share(
-            position for position, instruction in code if instruction.role is Role.UNKNOWN
-        )
+        code = self.program.code
+        return self.share(at for at in self.program.ran if code[at].role is Role.UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -410,14 +369,9 @@ class MachineCode(CountedCode):
         warp computes equally, and the share that goes if one thread computes them for all. Where
         one thread does already, that is nothing."""
         code = self.program.code
-        positions = {
-            position
-            for expansion in self.expansions
-            if expansion.is_of_floats
-            for position in expansion.positions
-        }
-        positions |= {position for position in self.program.ran if code[position].opcode == "MUFU"}
-        positions -= set(self.expanded(*INTEGER_DIVISIONS))
+        of_floats = (each.positions for each in self.expansions if each.is_of_floats)
+        positions = {*self.with_opcodes(("MUFU",))}.union(*of_floats)
+        positions -= {*self.expanded(*INTEGER_DIVISIONS)}
         shares: dict[int, float] = {}
         for position in same_in_warp(self.program, self.shape, positions):
             runs, lanes = self.program.counts[position], float(WARP)
@@ -431,7 +385,8 @@ class MachineCode(CountedCode):
     def multiples(self) -> Multiples:
         """Special functions that follow from another call by products."""
         names = {expansion.name for expansion in self.expansions}
-        return multiples(self.program, set(self.expanded(*names)), self.expanded(POWER))
+        other, powers = set(self.expanded(*names)), self.expanded(POWER)
+        return multiples(self.program, other, powers, self._rewritten)
 
     @cached_property
     def waits(self) -> list[Wait]:
@@ -484,7 +439,7 @@ class MachineCode(CountedCode):
         """Share of the executions of these instructions that goes, 0 to 1. `gone`: of each, by
         position."""
         counts = self.program.counts
-        every = sum(counts[position] for position in positions)
+        every = self.program.spent(positions)
         less = sum(counts[position] * gone.get(position, 0.0) for position in positions)
         return less / every if every else 0.0
 
@@ -508,10 +463,7 @@ class MachineCode(CountedCode):
         flow, written = self.program.flow, set[int]()
         for blocks in {id(blocks): blocks for blocks in flow.routines.values()}.values():
             addresses = self.addresses(flow.positions(blocks))
-            if (
-                len({self.locations[address] for address in addresses if address in self.locations})
-                > 1
-            ):
+            if len({self.locations.get(address) for address in addresses} - {None}) > 1:
                 written.update(blocks)
         return frozenset(written)
 
@@ -561,9 +513,8 @@ def machine_code(launch: Launch) -> MachineCode | Absent:
         pointers=parameters.pointers,
     )
     if earlier:
-        vars(code).update(
-            {name: vars(earlier)[name] for name in _SHARED_RESULTS & vars(earlier).keys()}
-        )
+        shared = _SHARED_RESULTS & vars(earlier).keys()
+        vars(code).update({name: vars(earlier)[name] for name in shared})
     else:
         _known[key] = code
     return code
@@ -583,9 +534,14 @@ def positions_of(code: MachineCode, line: Location) -> list[int]:
 
 def loop_line(code: MachineCode, loop: Loop) -> Location | None:
     """The line of a loop's backward branch: its condition, in the head of a `for` or `while`."""
-    flow = code.program.flow
-    branches = [flow.blocks[latch].end - 1 for latch in loop.latches]
-    lines = (code.location(branch) for branch in sorted(branches, reverse=True))
+    blocks = code.program.flow.blocks
+    branches = sorted((blocks[latch].end - 1 for latch in loop.latches), reverse=True)
+    return _first_outside(code, branches)
+
+
+def _first_outside(code: MachineCode, positions: Iterable[int]) -> Location | None:
+    """The first of their lines that is not of the toolkit."""
+    lines = map(code.location, positions)
     return next((line for line in lines if line and not is_of_toolkit(line.file)), None)
 
 
@@ -606,8 +562,10 @@ def calling_line(code: MachineCode, position: int) -> Location | None:
     read = code.program.values.read[position]
     call = _outside(code, [value for name, value in read.items() if name in spent])
     if call is None and instruction.role is Role.ATOMIC:  # the address is an argument of the kernel
-        call = _before(code, position)
-    return line if call is None else call
+        # The compiler moves little across an atomic.
+        before = range(position - 1, max(-1, position - 1 - _MOST_INSTRUCTIONS), -1)
+        call = _first_outside(code, before)
+    return call or line
 
 
 def calls_of(code: MachineCode, line: Location) -> list[Location]:
@@ -622,32 +580,15 @@ def calls_of(code: MachineCode, line: Location) -> list[Location]:
     return [call for call, _ in calls.most_common()]
 
 
-def _before(code: MachineCode, position: int) -> Location | None:
-    """The line of the nearest instruction before that is outside of the toolkit: the compiler moves
-    little across an atomic."""
-    for at in range(position - 1, max(-1, position - 1 - _MOST_INSTRUCTIONS), -1):
-        line = code.location(at)
-        if line is not None and not is_of_toolkit(line.file):
-            return line
-    return None
-
-
 def _outside(code: MachineCode, values: Iterable[int]) -> Location | None:
     """The line of the nearest instructions outside of the toolkit that computed these values."""
+    known = code.program.values
     seen: set[int] = set()
     level = list(values)
     while level and len(seen) < _MOST_INSTRUCTIONS:
-        behind = {
-            position for value in level for position in code.program.values.definitions(value)
-        } - seen
+        behind = {at for value in level for at in known.definitions(value)} - seen
         seen |= behind
-        lines = {position: code.location(position) for position in sorted(behind)}
-        outside = [
-            line for line in lines.values() if line is not None and not is_of_toolkit(line.file)
-        ]
-        if outside:
-            return outside[-1]
-        level = [
-            value for position in behind for value in code.program.values.read[position].values()
-        ]
+        if line := _first_outside(code, sorted(behind, reverse=True)):
+            return line
+        level = [value for at in behind for value in known.read[at].values()]
     return None

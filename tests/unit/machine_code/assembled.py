@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 from keet.analysis.machine_code.analyses.address_patterns import index_loads, lane_stride
 from keet.analysis.machine_code.flow.program import SassProgram
-from keet.analysis.machine_code.launch_code import MachineCode, positions_of
+from keet.analysis.machine_code.launch_code import CountedCode, MachineCode, positions_of
 from keet.analysis.machine_code.polynomials.polynomial import launch_shape
 from keet.profile import Location
 
@@ -62,6 +63,9 @@ def machine(
 def analysed(code: MachineCode) -> MachineCode:
     """Asks for everything that keet can say about the code."""
     size = len(code.program.code)
+    for name, made in [*vars(CountedCode).items(), *vars(MachineCode).items()]:
+        if isinstance(made, cached_property):
+            getattr(code, name)
     assert len(code.purposes) == len(code.program.counts) == size
     assert all(0 <= share <= 1 for _, share in code.mix)
     assert 0 <= code.unknown_share <= 1

@@ -58,53 +58,33 @@ def _step(
 
     opcode = opcode.removeprefix("U")
     if opcode == "ISETP":
-        a, b = read(names[2]), read(names[3])
-        if "U32" not in modifiers:
-            a, b = signed(a), signed(b)
+        a, b = (read(name) if "U32" in modifiers else signed(read(name)) for name in names[2:4])
         test = {"LT": a < b, "GE": a >= b, "EQ": a == b, "NE": a != b, "GT": a > b, "LE": a <= b}
         registers[names[0]] = test[modifiers[0]] and condition(names[4])
         return
-    result = _result(opcode, modifiers, names, read, condition)
-    registers[names[0]] = result % WORD
-
-
-def _result(opcode: str, modifiers: list[str], names: list[str], read, condition) -> int:  # noqa: C901, PLR0911, PLR0912 - by opcode
-    if opcode in ("MOV", "S2R", "S2UR", "LDC", "ULDC"):
-        return read(names[1])
-    if opcode in ("IADD3", "VIADD", "IADD"):
-        return sum(read(name) for name in names[1:])
-    if opcode == "IMAD":
-        if "HI" in modifiers:
-            return read(names[1]) * read(names[2]) >> 32
-        return read(names[1]) * read(names[2]) + read(names[3])
-    if opcode == "LEA":
-        if "HI" in modifiers:
-            return (read(names[1]) >> (32 - int(names[4], 0))) + read(names[2])
-        return (read(names[1]) << int(names[3], 0)) + read(names[2])
+    names, last = names[1:], names[-1]
+    values = [0 if name.startswith(("P", "!P")) else read(name) for name in names]
+    a, b, c, d, *_ = (*values, 0, 0, 0, 0)
+    pick = min if condition(last) else max
     if opcode == "SHF":
-        amount = int(names[2], 0)
-        if modifiers[0] == "L":
-            return read(names[1]) << amount
-        value = read(names[3])
-        return signed(value) >> amount if "S32" in modifiers else value >> amount
-    if opcode == "LOP3":
-        table = int(names[4], 0)
-        words = [read(name) for name in names[1:4]]
-        result = 0
-        for bit in range(32):
-            row = sum((word >> bit & 1) << (2 - place) for place, word in enumerate(words))
-            result |= (table >> row & 1) << bit
-        return result
-    if opcode == "VIMNMX":
-        pick = min if condition(names[3]) else max
-        return pick(signed(read(names[1])), signed(read(names[2])))
-    if opcode == "VIADDMNMX":
-        pick = min if condition(names[4]) else max
-        return pick(signed(read(names[1]) + read(names[2])), signed(read(names[3])))
-    if opcode == "SEL":
-        return read(names[1]) if condition(names[3]) else read(names[2])
-    if opcode == "SGXT":
-        return read(names[1]) & ((1 << int(names[2], 0)) - 1)
-    if opcode == "IABS":
-        return abs(signed(read(names[1])))
-    raise AssertionError(opcode)
+        right = signed(c) >> b if "S32" in modifiers else c >> b
+    rules = {
+        **dict.fromkeys(("MOV", "S2R", "LDC"), lambda: a),
+        **dict.fromkeys(("IADD3", "VIADD", "IADD"), lambda: sum(values)),
+        "IMAD": lambda: a * b >> 32 if "HI" in modifiers else a * b + c,
+        "LEA": lambda: (a << c) + b,
+        "SHF": lambda: a << b if modifiers[0] == "L" else right,
+        "LOP3": lambda: _logic((a, b, c), d),
+        "VIMNMX": lambda: pick(signed(a), signed(b)),
+        "VIADDMNMX": lambda: pick(signed(a + b), signed(c)),
+        "SEL": lambda: a if condition(last) else b,
+        "SGXT": lambda: a & ((1 << b) - 1),
+        "IABS": lambda: abs(signed(a)),
+    }
+    target = text.partition(" ")[2].partition(",")[0].strip()
+    registers[target] = rules[opcode]() % WORD
+
+
+def _logic(words: tuple[int, int, int], table: int) -> int:
+    rows = (sum((word >> bit & 1) << 2 - at for at, word in enumerate(words)) for bit in range(32))
+    return sum((table >> row & 1) << bit for bit, row in enumerate(rows))

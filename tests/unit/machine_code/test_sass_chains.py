@@ -32,7 +32,7 @@ def test_loop_counters_and_loops_that_ran_once_are_no_chains() -> None:
     assert (found.trips, found.instructions, found.loads, found.load_depth) == (10, 4, 0, 0)
     assert found.share == pytest.approx(160 / 168)
     # Nor is a running address.
-    found = only("LDG.E R4, desc[UR4][R2.64]\nIADD3 R2, P1, R2, 0x4, RZ\nIMAD.X R3, RZ, RZ, R3, P1")
+    found = only("LDG.E R4, desc[UR4][R2.64]; IADD3 R2, P1, R2, 0x4, RZ; IMAD.X R3, RZ, RZ, R3, P1")
     assert (found.recurrence, found.load_depth) == (None, 1)
     lines = "MOV R0, RZ\ntop: FADD R0, R0, R1\n@P0 BRA top\nEXIT"
     assert loop_chains(program(lines, [4, 4, 4, 4])) == []
@@ -121,19 +121,16 @@ BEFORE = "MOV R2, RZ\ntop: FADD R6, R2, R6\nLDG.E R2, desc[UR4][R4.64]\n@P0 BRA 
 @each_row("lines, position, reason, producers, link", [
     (LOADED, 3, "long_scoreboard", (1, 0), "result"),
     (LOADED, 4, "long_scoreboard", (0,), "result"),  # awaited before: the last candidate
-    (LOADED, 4, "wait", (3,), "result"),
-    (LOADED, 2, "wait", (), "itself"),
+    (LOADED, 4, "wait", (3,), "result"), (LOADED, 2, "wait", (), "itself"),
     (STORE + "MOV R2, R9\nEXIT", 1, "long_scoreboard", (0,), "register reuse"),
     ("NOP\nBAR.SYNC 0x0\nEXIT", 1, "barrier", (1,), "completion"),
     ("NOP\nBAR.SYNC 0x0", 1, "barrier", (1,), "completion"),
     ("BAR.SYNC 0x0\nEXIT", 1, "barrier", (0,), "completion"),
-    ("NOP\nEXIT", 1, "barrier", (), "itself"),
-    (STORE + "EXIT", 1, "drain", (0,), "completion"),
+    ("NOP\nEXIT", 1, "barrier", (), "itself"), (STORE + "EXIT", 1, "drain", (0,), "completion"),
     (PATHS, 4, "drain", (1, 3), "completion"),
     (BEFORE, 1, "long_scoreboard", (2,), "result"),  # a load of the iteration before
     (LOADED, 3, "lg_throttle", (), "itself"),  # a busy unit
-    (LOADED, 3, "math_pipe_throttle", (), "itself"),
-    (LOADED, 3, "no_instruction", (), "itself"),
+    (LOADED, 3, "math_pipe_throttle", (), "itself"), (LOADED, 3, "no_instruction", (), "itself"),
     (LOADED, 3, "tea_break", (), "unknown"),
 ])  # fmt: skip
 def test_what_waits_for_what(lines, position, reason, producers, link) -> None:
@@ -259,8 +256,7 @@ def test_places_of_inlined_accesses() -> None:
     ("/usr/local/cuda/targets/x86_64-linux/include/crt/mma.hpp", True),
     ("/usr/local/cuda-12.4/include/cuda_fp16.hpp", True),
     (r"C:\NVIDIA GPU Computing Toolkit\CUDA\v12.4\include\sm_60.hpp", True),
-    ("/home/me/cuda_project/src/include_me.cuh", False),
-    ("/work/include/tiles.cuh", False),
+    ("/home/me/cuda_project/src/include_me.cuh", False), ("/work/include/tiles.cuh", False),
 ])  # fmt: skip
 def test_headers_of_the_toolkit_are_recognised(path, is_toolkit) -> None:
     assert is_of_toolkit(path) is is_toolkit

@@ -1,6 +1,7 @@
 """Polynomials of registers, compared with an interpreter that runs the code for every thread."""
 
 from itertools import product
+from math import prod
 
 import pytest
 from hypothesis import example, given, settings
@@ -91,33 +92,30 @@ def number_of(form: Polynomial, known: dict[str, int]) -> int | None:
     """The form's value for one thread; `None` where it holds what only bounds are known of."""
     total = 0
     for symbols, coefficient in form.terms.items():
-        part = coefficient
-        for each in symbols:
-            value = value_of(each, known)
-            if value is None:
-                return None
-            part *= value
-        total += part
+        values = [value_of(each, known) for each in symbols]
+        if None in values:
+            return None
+        total += coefficient * prod(values)
     return total
 
 
-def value_of(symbol: Symbol, known: dict[str, int]) -> int | None:  # noqa: PLR0911 - by kind
+def value_of(symbol: Symbol, known: dict[str, int]) -> int | None:
     if symbol.kind in ("tid", "ctaid", "param"):
         return known.get(symbol.name)
     numbers = [number_of(x, known) for x in symbol.arguments if isinstance(x, Polynomial)]
     found = [each for each in numbers if each is not None]
     if len(found) < len(numbers):
         return None
-    if symbol.kind == "shr":
-        return found[0] >> int(str(symbol.arguments[1]))
-    if symbol.kind == "mod":
-        return found[0] % int(str(symbol.arguments[1]))
     if symbol.kind == "scaled":
         magic, shift = symbol.arguments[1]  # type: ignore[misc]
         return found[0] * magic >> shift
-    if symbol.kind in ("min", "max"):
-        return min(found) if symbol.kind == "min" else max(found)
-    return None
+    results = {
+        "shr": lambda: found[0] >> symbol.arguments[1],  # type: ignore[operator]
+        "mod": lambda: found[0] % symbol.arguments[1],  # type: ignore[operator]
+        "min": lambda: min(found),
+        "max": lambda: max(found),
+    }
+    return results.get(symbol.kind, lambda: None)()
 
 
 # All bits set are the number -1, also where what they were made of is not negative.

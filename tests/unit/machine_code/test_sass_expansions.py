@@ -16,7 +16,7 @@ from keet.analysis.parameters import (
 )
 from tests.rows import each_row
 from tests.unit.analysis.real_launches import code_of
-from tests.unit.machine_code.assembled import program
+from tests.unit.machine_code.assembled import assembled, machine, program
 
 
 def lines_of(code: MachineCode, name: str) -> set[int]:
@@ -130,6 +130,16 @@ def test_each_iteration_follows_from_the_one_before(start, argument, step, gone)
     nothing else."""
     texts = LOOP.format(start=start, argument=argument, step=step)
     assert multiples(program(texts, TRIPS), ()).gone == dict.fromkeys(gone, 1 - ONCE / OFTEN)
+
+
+def test_a_step_from_an_array_that_the_loop_writes_is_not_fixed() -> None:
+    start = "MOV R10, c[0x0][0x210]; MOV R2, c[0x0][0x218]"
+    step = "LDG.E R7, desc[UR4][R10.64]; FADD R4, R4, R7"
+    for other, gone in (("NOP", True), ("STG.E desc[UR4][R10.64], R8", False)):
+        texts = assembled(LOOP.format(start=start, argument=other, step=step))
+        counts = [ONCE, *TRIPS[:4], OFTEN, *TRIPS[4:]]
+        code = machine(texts, dict(zip(texts, counts, strict=True)))
+        assert bool(code.multiples.gone) is gone
 
 
 def test_divisions_by_a_root_go_with_the_root() -> None:

@@ -1,13 +1,13 @@
 """Blocks, loops, trips, calls and ways not taken of small programs, which definition each read sees, and
 which code only part of the threads reach."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.analysis.machine_code.analyses.conditions import Guarded, guarded_code
-from keet.analysis.machine_code.flow.control_flow import dominators, intervals
+from keet.analysis.machine_code.flow.control_flow import dominators, intervals, reached
 from keet.analysis.machine_code.flow.program import Kind, SassProgram, paths_not_taken, trips_of
 from keet.analysis.machine_code.polynomials.evaluation import Evaluation
 from keet.analysis.machine_code.polynomials.polynomial import launch_shape, text_of
@@ -100,8 +100,7 @@ IRREDUCIBLE = """@P0 BRA second; first: IADD3 R2, R2, 0x1, RZ; second: IADD3 R3,
 
 
 @each_row("text, counts, loops", [
-    (DO_WHILE, [4, 40, 40, 40, 4], [(1, 10, 4)]),
-    (DO_WHILE, None, [(1, None, None)]),
+    (DO_WHILE, [4, 40, 40, 40, 4], [(1, 10, 4)]), (DO_WHILE, None, [(1, None, None)]),
     (TEST_FIRST, [4, 44, 44, 40, 40, 4], [(1, 11, 4)]),  # the last pass only tests
     # Both blocks that lead out of the branch have other ways in: all warps count as entering.
     (SKIPPED, [8, 8, 30, 30, 8], [(2, 30 / 8, 8)]),
@@ -176,30 +175,18 @@ def graph_of(size: int) -> st.SearchStrategy[tuple[list[list[int]], set[int]]]:
     )
 
 
-def _reached(successors: list[list[int]], roots: Iterable[int], without: int | None) -> set[int]:
-    seen: set[int] = set()
-    waiting = [each for each in roots if each != without]
-    while waiting:
-        node = waiting.pop()
-        if node not in seen:
-            seen.add(node)
-            waiting += [each for each in successors[node] if each != without]
-    return seen
-
-
 @given(st.integers(1, 8).flatmap(graph_of))
 def test_a_dominator_is_on_every_path(graph) -> None:
     successors, roots = graph
-    before = [
-        [node for node, after in enumerate(successors) if each in after]
-        for each in range(len(successors))
-    ]
+    every = range(len(successors))
+    before = [[node for node in every if each in successors[node]] for each in every]
     above = dominators(successors, before, roots)
-    nodes = _reached(successors, roots, None)
+    nodes = {*reached(roots, successors.__getitem__)}
     assert set(above) == nodes
     span = intervals(above)
     for upper in nodes:
-        lost = nodes - _reached(successors, roots, upper)
+        others = [{*after} - {upper} for after in successors]
+        lost = nodes - {*reached(roots - {upper}, others.__getitem__)}
         assert lost == {each for each in nodes if span[upper][0] <= span[each][0] <= span[upper][1]}
 
 
@@ -233,12 +220,8 @@ VALUES_CALLS = f"""
 
 
 @each_row("lines, position, register, origins, of_kind", [
-    (BLOCK, 2, "R0", {1}, None),
-    (BLOCK, 0, "R1", {-1}, Kind.ENTRY),
-    (PAIR, 2, "R2", {0}, None),
-    (PAIR, 2, "R3", {1}, None),
-    (OWN, 1, "R0", {0}, None),
-    (OWN, 2, "R0", {1}, None),
+    (BLOCK, 2, "R0", {1}, None), (BLOCK, 0, "R1", {-1}, Kind.ENTRY), (PAIR, 2, "R2", {0}, None),
+    (PAIR, 2, "R3", {1}, None), (OWN, 1, "R0", {0}, None), (OWN, 2, "R0", {1}, None),
     (GUARDED + "MOV R3, R0", 3, "R0", {0, 2}, Kind.GUARDED),
     (GUARDED + "@P0 MOV R3, R0", 3, "R0", {2}, None),  # under the same predicate
     (GUARDED + "NOP\n@!P0 MOV R4, R0", 4, "R0", {0}, None),
@@ -247,8 +230,7 @@ VALUES_CALLS = f"""
     # A predicate that was written again is another one.
     (GUARDED + "ISETP.GE.AND P0, PT, R5, R6, PT\n@P0 MOV R3, R0", 4, "R0", {0, 2}, None),
     (GUARDED + "@!P0 MOV R0, R7\nMOV R3, R0", 4, "R0", {2, 3}, None),
-    (GUARDED + "@P0 MOV R0, R7\nMOV R3, R0", 4, "R0", {0, 3}, None),
-    (GUARDED, 2, "P0", {1}, None),
+    (GUARDED + "@P0 MOV R0, R7\nMOV R3, R0", 4, "R0", {0, 3}, None), (GUARDED, 2, "P0", {1}, None),
     (JOIN, 4, "R2", {1, 3}, Kind.JOIN),
     (JOIN, 4, "R6", {-1}, Kind.ENTRY),  # the same on both ways: no join
     (LOOP, 2, "R0", {0, 2}, Kind.JOIN),

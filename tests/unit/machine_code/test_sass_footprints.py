@@ -29,22 +29,29 @@ OWN = COLUMN + "IMAD R3, R2, 0x2000, R3\n"
 LOAD = "IMAD.WIDE R4, R3, 0x4, R6\nLDG.E R8, desc[UR4][R4.64]\n"
 
 
+def touched(
+    texts: dict[int, str], warps: dict[int, int], threads: dict[int, int], kind: str = "load"
+) -> Footprint:
+    """`warps`, `threads`: those that executed each address."""
+    footprints = replace(machine(texts, warps), threads=threads).footprints
+    footprints.entries = MANY_ENTRIES
+    known = footprints.of("param+0x0", (kind,))
+    assert known is not None
+    return known
+
+
 def footprint(code: str, loaded: int = THREADS, kind: str = "load") -> Footprint:
     """`loaded`: threads that executed each load or store."""
     texts = assembled(START + code + "EXIT")
-    found = machine(texts, dict.fromkeys(texts, WARPS))
     memory = {a for a, text in texts.items() if "LDG" in text or "STG" in text}
     threads = {address: loaded if address in memory else THREADS for address in texts}
-    known = replace(found, threads=threads).footprints.of("param+0x0", (kind,))
-    assert known is not None
-    return known
+    return touched(texts, dict.fromkeys(texts, WARPS), threads, kind)
 
 
 @each_row("code, loaded, distinct, repeats", [
     (OWN + LOAD, THREADS, 4 * THREADS, []),
     # A check of bounds leaves some threads out: each of the others has its own element.
-    (OWN + LOAD, 9001, 4 * 9001, []),
-    (COLUMN + LOAD, THREADS, 2 * THREADS, [("blockIdx.y", 2)]),
+    (OWN + LOAD, 9001, 4 * 9001, []), (COLUMN + LOAD, THREADS, 2 * THREADS, [("blockIdx.y", 2)]),
     ("IMAD R3, R1, 0x1, RZ\n" + LOAD, THREADS, 256, [("threadIdx.x", 128), ("blockIdx.y", 2)]),
     # Digits of an index: one element per warp.
     ("SHF.R.U32.HI R3, RZ, 0x5, R0\nIMAD R3, R1, 0x4, R3\n" + LOAD, THREADS, 1024,
@@ -105,17 +112,12 @@ def test_rows_at_an_unknown_distance(guard: str, *, is_exact: bool) -> None:
 
 def test_branches_that_load_different_elements_and_borders() -> None:
     # Even and odd threads load in turn: the same form and the same count, but other elements.
-    code = (
-        OWN
-        + """
+    code = f"""{OWN}
         IMAD.WIDE R4, R3, 0x4, R6; LOP3.LUT P0, RZ, R0, 0x1, RZ, 0xc0, !PT
         @P0 LDG.E R8, desc[UR4][R4.64]; @!P0 LDG.E R9, desc[UR4][R4.64]
     """
-    )
-    found = footprint(code, THREADS // 2)
-    assert found.at_most == 4 * THREADS
-    once = footprint(code.replace("@!P0", "@P0"), THREADS // 2)
-    assert once.at_most == 2 * THREADS
+    assert footprint(code, THREADS // 2).at_most == 4 * THREADS
+    assert footprint(code.replace("@!P0", "@P0"), THREADS // 2).at_most == 2 * THREADS
     border = """
         ISETP.GE.AND P1, PT, R3, 0x1, PT; IADD3 R10, R3, 0x1, RZ
         ISETP.LT.AND P1, PT, R10, R9, P1; LOP3.LUT R3, R3, 0x1, RZ, 0x3c, !PT
@@ -192,11 +194,7 @@ def below(code: str, loaded: int = 2 * N) -> Footprint:
     memory = [each for each in addresses if "LDG" in texts[each]]
     threads = {each: 2 * N if each in passed else THREADS for each in addresses}
     threads |= {leaving: THREADS - 2 * N, **dict.fromkeys(memory, loaded)}
-    footprints = replace(machine(texts, warps), threads=threads).footprints
-    footprints.entries = MANY_ENTRIES
-    known = footprints.of("param+0x0", ("load",))
-    assert known is not None
-    return known
+    return touched(texts, warps, threads)
 
 
 CLAMPED = """
@@ -232,8 +230,7 @@ BYTES = """
     (CLAMPED.format(margin=1000, limit="R9") + LOAD, N - 1000),
     (OTHER + CLAMPED.format(margin=1000, limit="R12") + LOAD, None),
     # x + 1 == n ? 0 : x + 1 has every value; with another number, it may have one less.
-    (WRAPPED.format(limit="R9") + LOAD, N),
-    (OTHER + WRAPPED.format(limit="R12") + LOAD, None),
+    (WRAPPED.format(limit="R9") + LOAD, N), (OTHER + WRAPPED.format(limit="R12") + LOAD, None),
     # The other way round: all columns but the last load the same element.
     (WRAPPED.format(limit="R9").replace("SEL R3, R10, RZ", "SEL R3, RZ, R10") + LOAD, 2),
     # (x + 1) % n and x / n, by the instructions of a division. With another number: any values.
@@ -303,13 +300,9 @@ SYMBOLS = Symbols()
 
 def index(axis: str, size: int) -> Polynomial:
     """`size * ctaid.axis + tid.axis`."""
-    names = (("tid", 1), ("ctaid", size))
-    return Polynomial(
-        {
-            (SYMBOLS.make(kind, f"{kind}.{axis}", depends={f"{kind}.{axis}"}),): weight
-            for kind, weight in names
-        }
-    )
+    names = {f"tid.{axis}": 1, f"ctaid.{axis}": size}
+    symbols = {name: SYMBOLS.make(name.partition(".")[0], name, depends={name}) for name in names}
+    return Polynomial({(symbols[name],): weight for name, weight in names.items()})
 
 
 def upper(axis: str, size: int) -> Comparison:
@@ -330,12 +323,12 @@ def counted(
     block: tuple[int, int], grid: tuple[int, int], first: int, wide: int, tall: int
 ) -> tuple[int, int]:
     """Threads and warps with `first <= x < wide` and `y < tall`, one by one."""
-    threads, warps = 0, set[tuple[int, int, int]]()
-    for bx, by, tx, ty in product(range(grid[0]), range(grid[1]), range(block[0]), range(block[1])):
-        if first <= bx * block[0] + tx < wide and by * block[1] + ty < tall:
-            threads += 1
-            warps.add((bx, by, (ty * block[0] + tx) // 32))
-    return threads, len(warps)
+    inside = [
+        (bx, by, (ty * block[0] + tx) // 32)
+        for bx, by, tx, ty in product(*map(range, (*grid, *block)))
+        if first <= bx * block[0] + tx < wide and by * block[1] + ty < tall
+    ]
+    return len(inside), len({*inside})
 
 
 def test_a_box_is_the_one_that_ran_or_is_not_known() -> None:
@@ -370,9 +363,7 @@ def inside(guard: str, threads: int, warps: int) -> Footprint:
     after = len(texts) - 5
     ran = {address: warps if address >= 16 * after else 512 for address in texts}
     lanes = {address: threads if address >= 16 * after else 512 * 32 for address in texts}
-    found = replace(machine(texts, ran), threads=lanes).footprints.of("param+0x0", ("load",))
-    assert found is not None
-    return found
+    return touched(texts, ran, lanes)
 
 
 INSIDE = "ISETP.GE.AND P0, PT, R3, R9, PT\n@P0 EXIT\n"
@@ -390,11 +381,8 @@ def test_neighbours_inside_and_uneven_iterations() -> None:
         ISETP.LT.AND P0, PT, R0, R9, PT; @P0 BRA again; EXIT
     """
     texts = assembled(code)
-    counts = [512, 512, 512, 512, 1300, 1300, 1300, 1300, 512]
-    found = machine(texts, dict(zip(texts, counts, strict=True))).footprints
-    known = found.of("param+0x0", ("load",))
-    assert known.is_exact
-    assert known.at_most == 4
+    ran = dict(zip(texts, [*[512] * 4, *[1300] * 4, 512], strict=True))
+    assert exact(touched(texts, ran, {address: 32 * count for address, count in ran.items()})) == 4
 
 
 @each_row("guard, threads, warps", [
@@ -420,8 +408,7 @@ def test_places_of_a_side_and_very_many_blocks() -> None:
     assert cut[:3] == side[:3]
     assert cut.limit is None  # it may be larger
     many = 1 << 31
-    extents = {"tid.x": 1, "tid.y": 1, "tid.z": 1}
-    extents |= {"ctaid.x": many, "ctaid.y": many, "ctaid.z": 1}
+    extents = {"tid.x": 1, "tid.y": 1, "tid.z": 1, "ctaid.x": many, "ctaid.y": many, "ctaid.z": 1}
     asked = conditions([upper("x", 1), upper("y", 1)])
     assert executed_box(asked, extents, 1 << 40, None) == ()
 
@@ -440,23 +427,18 @@ STORE = """
     ("MOV R10, R9", 16384, True),  # all elements are below the limit, or 1000 of 8192 are
     ("MOV R10, R9", 2000, True),
     # Another limit says nothing. If all are below a larger one, 5 of 8192 may be clamped.
-    ("LDC R10, c[0x0][0x21c]", 16384, False),
-    ("IADD3 R10, R9, 0x5, RZ", 16384, True),
-    ("IADD3 R10, R9, 0x500, RZ", 16384, False),
-    ("IADD3 R10, R9, 0x5, RZ", 2010, True),
+    ("LDC R10, c[0x0][0x21c]", 16384, False), ("IADD3 R10, R9, 0x5, RZ", 16384, True),
+    ("IADD3 R10, R9, 0x500, RZ", 16384, False), ("IADD3 R10, R9, 0x5, RZ", 2010, True),
 ])  # fmt: skip
 def test_clamped_to_a_known_limit(limit: str, stored: int, *, is_exact: bool) -> None:
-    texts = assembled(
-        START + COLUMN + CLAMPED_ELSEWHERE + "LDC.64 R16, c[0x0][0x220]\n" + limit + STORE
-    )
+    limit = "LDC.64 R16, c[0x0][0x220]\n" + limit
+    texts = assembled(START + COLUMN + CLAMPED_ELSEWHERE + limit + STORE)
     after = 16 * (len(texts) - 3)
     warps = 2 * -(-stored // 64)
     ran = {address: warps if address >= after else 512 for address in texts}
     lanes = {address: stored if address >= after else 512 * 32 for address in texts}
     lanes[after - 16] -= stored  # those that leave
-    footprints = replace(machine(texts, ran), threads=lanes).footprints
-    footprints.entries = MANY_ENTRIES
-    found = footprints.of("param+0x0", ("load",))
+    found = touched(texts, ran, lanes)
     assert found.is_exact == is_exact
     if is_exact:
         assert found.at_most == 4 * min(8192, 1000 if stored != 16384 else 8192)
@@ -465,8 +447,7 @@ def test_clamped_to_a_known_limit(limit: str, stored: int, *, is_exact: bool) ->
 @each_row("index, is_exact", [
     ("NOP", True),  # blocks have 128 threads, and elements of blocks are 512 apart
     # What is clamped is 2 elements behind what is compared.
-    ("IADD3 R20, R3, 0x2, RZ", False),
-    ("IADD3 R20, R3, -0x2, RZ", True),
+    ("IADD3 R20, R3, 0x2, RZ", False), ("IADD3 R20, R3, -0x2, RZ", True),
 ])  # fmt: skip
 def test_a_clamp_that_changes_nothing(index: str, *, is_exact: bool) -> None:
     """All threads pass `i < n` at the store: `min(i, n - 1)` is `i`."""

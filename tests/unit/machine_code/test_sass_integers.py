@@ -30,63 +30,33 @@ STORE_BOTH = "STG.E.64 desc[UR4][R2.64], R6"
 
 # 64-bit code, and the positions that 32 bits would not need.
 WIDE = {
-    "a sum that is compared": (
-        f"""{LOAD}; IADD3 R6, P0, R10, 0x5, RZ; IADD3.X R7, R11, RZ, RZ, P0, !PT
+    "a sum that is compared": (f"""{LOAD}; IADD3 R6, P0, R10, 0x5, RZ; IADD3.X R7, R11, RZ, RZ, P0, !PT
         ISETP.GE.U32.AND P1, PT, R6, 0x5f8, PT; ISETP.GE.AND.EX P1, PT, R7, RZ, PT, P1
-        SEL R6, R6, RZ, P1; {STORE}""",
-        {2, 4},
-    ),
-    "a product with a small number": (
-        f"""{LOAD}; IMAD R8, R11, 0xa, RZ; IMAD.WIDE.U32 R6, R10, 0xa, RZ
-        IMAD.IADD R7, R7, 0x1, R8; I2F.S64 R6, R6; {STORE}""",
-        {3},
-    ),
-    "a division by a constant": (
-        f"""{LOAD}; IMAD.WIDE.U32 R4, R11, -0x31aed6a9, RZ; ISETP.LT.AND P1, PT, R11, RZ, PT
+        SEL R6, R6, RZ, P1; {STORE}""", {2, 4}),
+    "a product with a small number": (f"""{LOAD}; IMAD R8, R11, 0xa, RZ; IMAD.WIDE.U32 R6, R10, 0xa, RZ
+        IMAD.IADD R7, R7, 0x1, R8; I2F.S64 R6, R6; {STORE}""", {3}),
+    "a division by a constant": (f"""{LOAD}; IMAD.WIDE.U32 R4, R11, -0x31aed6a9, RZ; ISETP.LT.AND P1, PT, R11, RZ, PT
         IMAD.WIDE.U32 R6, P0, R10, 0x1845c8a0, R4; IMAD.WIDE.U32 R4, R10, -0x31aed6a9, RZ
         IMAD.X R9, RZ, RZ, RZ, P0; IADD3 RZ, P0, R5, R6, RZ; IMAD.MOV.U32 R8, RZ, RZ, R7
         IMAD.WIDE.U32.X R4, R11, 0x1845c8a0, R8, P0; IADD3 R15, P0, R4, 0x31aed6a9, RZ
         IADD3.X R7, R5, -0x1845c8a1, RZ, P0, !PT; SEL R15, R15, R4, P1; SEL R16, R7, R5, P1
-        SHF.R.S64 R15, R15, 0xd, R16; LEA.HI R6, R16, R15, RZ, 0x1; {STORE}""",
-        {1, 3, 4, 5, 6, 7, 9, 10, 11, 12},
-    ),
-    "a sum that is stored": (
-        f"{LOAD}; IADD3 R6, P0, R10, 0x5, RZ; IADD3.X R7, R11, RZ, RZ, P0, !PT; {STORE_BOTH}",
-        set(),
-    ),
-    "a hash": (
-        f"""{LOAD}; IMAD.WIDE.U32 R6, R10, 0x1b3, RZ; IMAD R8, R11, 0x1b3, RZ
-        IMAD.IADD R7, R7, 0x1, R8; LOP3.LUT R6, R6, R7, RZ, 0x3c, !PT; {STORE}""",
-        set(),
-    ),
-    "random numbers: the upper bits of a product": (
-        f"""{LOAD}; IMAD.WIDE.U32 R12, R10, 0x4c957f2d, RZ; IMAD R8, R11, 0x4c957f2d, RZ
+        SHF.R.S64 R15, R15, 0xd, R16; LEA.HI R6, R16, R15, RZ, 0x1; {STORE}""", {1, 3, 4, 5, 6, 7, 9, 10, 11, 12}),
+    "a sum that is stored": (f"{LOAD}; IADD3 R6, P0, R10, 0x5, RZ; IADD3.X R7, R11, RZ, RZ, P0, !PT; {STORE_BOTH}", set()),
+    "a hash": (f"""{LOAD}; IMAD.WIDE.U32 R6, R10, 0x1b3, RZ; IMAD R8, R11, 0x1b3, RZ
+        IMAD.IADD R7, R7, 0x1, R8; LOP3.LUT R6, R6, R7, RZ, 0x3c, !PT; {STORE}""", set()),
+    "random numbers: the upper bits of a product": (f"""{LOAD}; IMAD.WIDE.U32 R12, R10, 0x4c957f2d, RZ; IMAD R8, R11, 0x4c957f2d, RZ
         IADD3 R12, P0, R12, 0x1, RZ; IADD3.X R9, R13, R8, RZ, P0, !PT
-        SHF.R.U32.HI R6, RZ, 0x1, R9; ISETP.GT.AND P1, PT, R12, R6, PT; {STORE}""",
-        set(),
-    ),
-    "sums of four words": (
-        f"""{LOAD}; LDG.E.128 R12, desc[UR4][R2.64+0x10]; IADD3 R6, P0, R10, R12, RZ
+        SHF.R.U32.HI R6, RZ, 0x1, R9; ISETP.GT.AND P1, PT, R12, R6, PT; {STORE}""", set()),
+    "sums of four words": (f"""{LOAD}; LDG.E.128 R12, desc[UR4][R2.64+0x10]; IADD3 R6, P0, R10, R12, RZ
         IADD3.X R7, P0, R11, R13, RZ, P0, !PT; IADD3.X R8, P0, R14, R10, RZ, P0, !PT
         IADD3.X R9, R15, R11, RZ, P0, !PT; ISETP.GT.U32.AND P1, PT, R8, 0x5, PT
-        ISETP.GT.U32.AND.EX P1, PT, R9, RZ, PT, P1; SEL R6, R6, RZ, P1; {STORE}""",
-        set(),
-    ),
-    "a product of two variables": (
-        f"""{LOAD}; IMAD.WIDE.U32 R6, R10, R11, RZ; IADD3 R6, P0, R6, 0x1, RZ
-        IADD3.X R7, R7, RZ, RZ, P0, !PT; SHF.R.U64 R6, R6, 0x10, R7; {STORE}""",
-        set(),
-    ),
-    "loaded keys that are compared": (
-        f"""{LOAD}; LDG.E.64 R12, desc[UR4][R2.64+0x10]; ISETP.GT.U32.AND P1, PT, R10, R12, PT
-        ISETP.GT.AND.EX P1, PT, R11, R13, PT, P1; SEL R6, RZ, 0x1, P1; {STORE}""",
-        set(),
-    ),
-    "a division in 32 bits": (
-        f"{LOAD}; IMAD.WIDE.U32 R4, R10, 0x2aaaaaab, RZ; SHF.R.U32.HI R6, RZ, 0x2, R5; {STORE}",
-        set(),
-    ),
-}
+        ISETP.GT.U32.AND.EX P1, PT, R9, RZ, PT, P1; SEL R6, R6, RZ, P1; {STORE}""", set()),
+    "a product of two variables": (f"""{LOAD}; IMAD.WIDE.U32 R6, R10, R11, RZ; IADD3 R6, P0, R6, 0x1, RZ
+        IADD3.X R7, R7, RZ, RZ, P0, !PT; SHF.R.U64 R6, R6, 0x10, R7; {STORE}""", set()),
+    "loaded keys that are compared": (f"""{LOAD}; LDG.E.64 R12, desc[UR4][R2.64+0x10]; ISETP.GT.U32.AND P1, PT, R10, R12, PT
+        ISETP.GT.AND.EX P1, PT, R11, R13, PT, P1; SEL R6, RZ, 0x1, P1; {STORE}""", set()),
+    "a division in 32 bits": (f"{LOAD}; IMAD.WIDE.U32 R4, R10, 0x2aaaaaab, RZ; SHF.R.U32.HI R6, RZ, 0x2, R5; {STORE}", set()),
+}  # fmt: skip
 
 
 @each_row("lines, expected", WIDE.values())
@@ -101,37 +71,19 @@ TAKEN = """SHF.R.U32.HI R5, RZ, 0x8, R4; SHF.R.U32.HI R6, RZ, 0x10, R4
 """Positions 1 to 5: three bytes in R7, R5 and R6."""
 
 BYTES = {
-    "a sum": (
-        f"{WORD}; {TAKEN}; IADD3 R6, R7, R5, R6; LEA.HI R6, R4, R6, RZ, 0x8; {STORE}",
-        ({1, 2, 3, 4, 5}, {6, 7}),
-    ),
-    "by permutation": (
-        f"""{WORD}; PRMT R5, R4, 0x7770, RZ; PRMT R6, R4, 0x7771, RZ; PRMT R7, R4, 0x7772, RZ
-        IADD3 R6, R7, R5, R6; {STORE}""",
-        ({1, 2, 3}, {4}),
-    ),
-    "comparisons": (
-        f"""{WORD}; {TAKEN}; ISETP.EQ.AND P0, PT, R7, 0x2e, PT; ISETP.EQ.OR P0, PT, R5, 0x2e, P0
-        ISETP.EQ.OR P0, PT, R6, 0x2e, P0; SEL R6, RZ, 0x1, P0; {STORE}""",
-        ({1, 2, 3, 4, 5}, {6, 7, 8}),
-    ),
-    "quantised weights become floats": (
-        f"""{WORD}; {TAKEN}; VIADD R7, R7, 0xffffff80; VIADD R5, R5, 0xffffff80
+    "a sum": (f"{WORD}; {TAKEN}; IADD3 R6, R7, R5, R6; LEA.HI R6, R4, R6, RZ, 0x8; {STORE}", ({1, 2, 3, 4, 5}, {6, 7})),
+    "by permutation": (f"""{WORD}; PRMT R5, R4, 0x7770, RZ; PRMT R6, R4, 0x7771, RZ; PRMT R7, R4, 0x7772, RZ
+        IADD3 R6, R7, R5, R6; {STORE}""", ({1, 2, 3}, {4})),
+    "comparisons": (f"""{WORD}; {TAKEN}; ISETP.EQ.AND P0, PT, R7, 0x2e, PT; ISETP.EQ.OR P0, PT, R5, 0x2e, P0
+        ISETP.EQ.OR P0, PT, R6, 0x2e, P0; SEL R6, RZ, 0x1, P0; {STORE}""", ({1, 2, 3, 4, 5}, {6, 7, 8})),
+    "quantised weights become floats": (f"""{WORD}; {TAKEN}; VIADD R7, R7, 0xffffff80; VIADD R5, R5, 0xffffff80
         VIADD R6, R6, 0xffffff80; I2FP.F32.S32 R7, R7; I2FP.F32.S32 R5, R5; I2FP.F32.S32 R6, R6
-        FADD R6, R6, R5; FADD R6, R6, R7; {STORE}""",
-        (set(), set()),
-    ),
-    "bins of a histogram": (
-        f"""{WORD}; {TAKEN}; IMAD.SHL.U32 R7, R7, 0x4, RZ; IMAD.SHL.U32 R5, R5, 0x4, RZ
+        FADD R6, R6, R5; FADD R6, R6, R7; {STORE}""", (set(), set())),
+    "bins of a histogram": (f"""{WORD}; {TAKEN}; IMAD.SHL.U32 R7, R7, 0x4, RZ; IMAD.SHL.U32 R5, R5, 0x4, RZ
         IMAD.SHL.U32 R6, R6, 0x4, RZ; ATOMS.POPC.INC.32 RZ, [R7]; ATOMS.POPC.INC.32 RZ, [R5]
-        ATOMS.POPC.INC.32 RZ, [R6]""",
-        (set(), set()),
-    ),
-    "one flag of a word": (
-        f"{WORD}; LOP3.LUT R5, R4, 0xff, RZ, 0xc0, !PT; VIADD R6, R5, 0x1; {STORE}",
-        (set(), set()),
-    ),
-}
+        ATOMS.POPC.INC.32 RZ, [R6]""", (set(), set())),
+    "one flag of a word": (f"{WORD}; LOP3.LUT R5, R4, 0xff, RZ, 0xc0, !PT; VIADD R6, R5, 0x1; {STORE}", (set(), set())),
+}  # fmt: skip
 
 
 @each_row("lines, expected", BYTES.values())
@@ -212,8 +164,7 @@ COUNT = """
 
 @each_row("limit, groups", [
     ("LDG.E R8, desc[UR4][R2.64]", set()),  # each lane leaves the loop on its own
-    ("LOP3.LUT R8, R0, 0xfffffffe, RZ, 0xc0, !PT", {0.5}),
-    ("MOV R8, 0x7", {0.75}),
+    ("LOP3.LUT R8, R0, 0xfffffffe, RZ, 0xc0, !PT", {0.5}), ("MOV R8, 0x7", {0.75}),
 ])  # fmt: skip
 def test_after_a_loop_lanes_have_the_value_of_their_last_iteration(limit, groups) -> None:
     code = program(COUNT.format(limit=limit), [100] * 4 + [700] * 3 + [100] * 4)

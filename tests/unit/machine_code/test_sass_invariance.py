@@ -107,11 +107,10 @@ def test_renaming_registers_and_code_that_never_runs(name: str) -> None:
 def _renamed(text: str) -> str:
     def register(match) -> str:
         prefix, number = match[1], int(match[2])
-        if prefix == "R":  # R1 is the stack pointer; pairs and quads stay aligned
-            return f"R{number + 8 if number >= 4 else number}"
-        if prefix == "UR":
-            return f"UR{number + 4 if number >= 4 else number}"
-        return f"{prefix}{(number + 3) % 7}"
+        if "P" in prefix:
+            return f"{prefix}{(number + 3) % 7}"
+        # R1 is the stack pointer; pairs and quads stay aligned.
+        return f"{prefix}{number + (8 if prefix == 'R' else 4) * (number >= 4)}"
 
     return re.sub(r"(?<![\w.])(UR|R|UP|P)(\d+)\b", register, text)
 
@@ -143,11 +142,10 @@ def _independent(first: Instruction, second: Instruction) -> bool:
     """
     if first.role in _FIXED or second.role in _FIXED:
         return False
-    reads = [{*each.reads, *([each.guard[0]] if each.guard else [])} for each in (first, second)]
-    writes = [set(first.writes), set(second.writes)]
-    if reads[0] & reads[1]:
-        return False
-    return not (writes[0] & (reads[1] | writes[1]) or writes[1] & reads[0])
+    pair = (first, second)
+    reads = [{*each.reads, *([each.guard[0]] if each.guard else [])} for each in pair]
+    touched = [names | {*each.writes} for names, each in zip(reads, pair, strict=True)]
+    return touched[0].isdisjoint(touched[1])
 
 
 @each_row("name", NAMES)
@@ -174,9 +172,7 @@ def _shifted(lines: list[Line], place: int) -> list[Line]:
 
     found = []
     for line in lines:
-        each = parse(line.address, line.text)
-        text = line.text
-        if each.target is not None:
-            text = re.sub(r"0x[0-9a-f]+$", target, text)
+        is_branch = parse(line.address, line.text).target is not None
+        text = re.sub(r"0x[0-9a-f]+$", target, line.text) if is_branch else line.text
         found.append(line._replace(address=address[line.address], text=text))
     return found

@@ -137,13 +137,13 @@ def stores(after: str = "NOP") -> list[RepeatedStore]:
     return repeated_stores(code.program, code.accesses, code.evaluation)
 
 
-def test_stores_that_are_needed() -> None:
-    for after in (
-        "IADD3 R10, R10, 0x400, RZ",  # each iteration has its own address
-        "LDG.E R20, [R10.64+0x400]",  # another thread's value: it may need each of them
-        "LDG.E R20, [R14.64+R6]; IMAD.WIDE R10, R20, 0x4, c[0x0][0x228]",  # data decides
-    ):
-        assert stores(after) == []
+@each_row("after", [
+    "IADD3 R10, R10, 0x400, RZ",  # each iteration has its own address
+    "LDG.E R20, [R10.64+0x400]",  # another thread's value: it may need each of them
+    "LDG.E R20, [R14.64+R6]; IMAD.WIDE R10, R20, 0x4, c[0x0][0x228]",  # data decides
+])  # fmt: skip
+def test_stores_that_are_needed(after: str) -> None:
+    assert stores(after) == []
 
 
 ADDITION = """
@@ -221,9 +221,8 @@ FOLLOWS_LINKS = SEARCH.replace("next: IADD3 R5, R5", "next: IADD3 R5, R7")
 def searches_in(lines: str, iterations: int, hits: int) -> list[SearchLoop]:
     """Of 10 warps, which go through the loop `iterations` times and take the branch `hits`
     times."""
-    rows = instructions(lines)
     counts, inside, rare = list[int](), False, False
-    for row in rows:
+    for row in instructions(lines):
         inside = (inside or "again:" in row) and "EXIT" not in row
         rare = (rare or "LDG" in row) and "next:" not in row
         counts.append(hits if rare else iterations if inside else 10)

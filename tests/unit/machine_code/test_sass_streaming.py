@@ -27,8 +27,7 @@ def test_negative_byte_counts_are_treated_as_zero_and_spills_prevent_a_verdict()
 
 
 @each_row("dram, rows, verdict", [
-    (100 * MB, [row(100 * MB, 100 * MB)], "once"),
-    (300 * MB, [row(100 * MB, 300 * MB)], "several"),
+    (100 * MB, [row(100 * MB, 100 * MB)], "once"), (300 * MB, [row(100 * MB, 300 * MB)], "several"),
     (135 * MB, [row(100 * MB, 300 * MB)], "between"),
     (50 * MB, [row(100 * MB, 300 * MB)], "unknown"),  # the bound is not reached
     (100 * MB, [row(100 * MB, 100 * MB, overlaps=True)], "unknown"),
@@ -36,8 +35,7 @@ def test_negative_byte_counts_are_treated_as_zero_and_spills_prevent_a_verdict()
     (300 * MB, [row(100 * MB, 300 * MB), row(None, 300 * MB)], "unknown"),  # a gather
     (300 * MB, [row(100 * MB, 300 * MB), row(None, 3 * MB)], "several"),  # a small one
     (3000, [row(1000, 3000)], "unknown"),  # too small to tell
-    (None, [row(100 * MB, 100 * MB)], "unknown"),
-    (100 * MB, [], "unknown"),
+    (None, [row(100 * MB, 100 * MB)], "unknown"), (100 * MB, [], "unknown"),
 ])  # fmt: skip
 def test_verdicts(dram: int | None, rows, verdict: str) -> None:
     found = verdict_of(dram, rows)

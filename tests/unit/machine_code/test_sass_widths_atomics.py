@@ -39,12 +39,8 @@ def loads(offsets: list[int], width: str = "") -> str:
 @each_row("offsets, width, expected", [
     ([0, 4, 8, 12], "", [Merge((5, 6, 7, 8), 4, 16, True)]),
     ([12, 0, 8, 4], "", [Merge((6, 8, 7, 5), 4, 16, True)]),
-    ([0, 4], "", [Merge((5, 6), 4, 8, True)]),
-    ([0, 4, 8], "", [Merge((5, 6, 7), 4, 8, True)]),
-    ([4, 8], "", [Merge((5, 6), 4, 8, False)]),
-    ([0, 8], "", []),
-    ([0], "", []),
-    ([0, 0], "", []),
+    ([0, 4], "", [Merge((5, 6), 4, 8, True)]), ([0, 4, 8], "", [Merge((5, 6, 7), 4, 8, True)]),
+    ([4, 8], "", [Merge((5, 6), 4, 8, False)]), ([0, 8], "", []), ([0], "", []), ([0, 0], "", []),
     ([0, 4, 64, 68], "", [Merge((5, 6), 4, 8, True), Merge((7, 8), 4, 8, True)]),
     ([0, 8], ".64", [Merge((5, 6), 8, 16, True)]),
     ([0, 16], ".128", []),  # the widest loads stay as they are
@@ -75,8 +71,7 @@ def test_accesses_of_two_kinds_or_under_two_conditions_stay_apart() -> None:
 
 
 @each_row("address, stride, is_gather_", [
-    ("IMAD.WIDE R4, R0, 0x4, R2", 4, False),
-    ("IMAD.WIDE R4, R1, 0x4, R2", 0, False),
+    ("IMAD.WIDE R4, R0, 0x4, R2", 4, False), ("IMAD.WIDE R4, R1, 0x4, R2", 0, False),
     ("IMAD R6, R1, 0x80, R0\nIMAD.WIDE R4, R6, 0x8, R2", 8, False),
     ("LDC R6, c[0x0][0x218]\nIMAD R7, R0, R6, RZ\nIMAD.WIDE R4, R7, 0x4, R2", None, False),
     ("LDG.E R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R6, 0x4, R2", None, True),
@@ -110,8 +105,7 @@ def test_uniform_addresses(address: str, block: tuple[int, int, int], answer: bo
 
 
 @each_row("index, spread, addresses", [
-    ("MOV R6, RZ", "one address", 1),
-    ("LDC R6, c[0x0][0x218]", "one address", 1),
+    ("MOV R6, RZ", "one address", 1), ("LDC R6, c[0x0][0x218]", "one address", 1),
     ("MOV R6, R1", "one address per block", 64),
     ("SHF.R.U32.HI R6, RZ, 0x5, R0", "one address per warp or less", 4),
     ("MOV R6, R0", "different addresses", 128),
@@ -184,6 +178,12 @@ def tile(multiply: str, left: str = "R2 R3", right: str = "R4 R5") -> str:
     return "\n".join(f"{multiply} R{10 + i}, {x}, {y}, R{10 + i}" for i, (x, y) in enumerate(pairs))
 
 
+def dots(products: str) -> str:
+    """Of bytes: the numbers of the registers of a sum and its factors."""
+    rows = (product.split() for product in products.split(";"))
+    return "\n".join(f"IDP.4A.S8.S8 R{total}, R{x}, R{y}, R{total}" for total, x, y in rows)
+
+
 def every(line: str) -> str:
     return "\n".join(line.format(each) for each in range(2, 6))
 
@@ -212,26 +212,13 @@ SCALED = "FMUL R2, R2, R8"
     ([STAGED, "", LOADS, tile("FFMA")], "halves"),
     ([STAGED, "STS [R1], R7", LOADS, tile("FFMA")], ""),
     (["STS [R0], R6", LOADS, tile("FFMA")], ""),  # floats may need their precision
+    # No tile: a matrix and a vector; a square.
+    ([LOADS, tile("IDP.4A.S8.S8", left="R2", right="R4 R5")], None),
+    ([LOADS, "IDP.4A.S8.S8 R10, R2, R2, R10"], None),
+    # A convolution, whose products of one value go to few sums, or meet some of the others.
+    ([LOADS, dots("10 2 4; 10 3 5; 11 3 4; 11 2 5")], None),
+    ([LOADS, dots("10 2 4; 11 3 4; 12 3 5")], None),
+    ([LOADS, dots("10 2 3; 11 2 4; 12 3 4")], None),  # a covariance: factors of one set
 ])  # fmt: skip
-def test_factors_of_a_tile(lines: list[str], expected: str) -> None:
+def test_factors_of_a_tile(lines: list[str], expected: str | None) -> None:
     assert factors(*lines) == expected
-
-
-LOOK_ALIKES = {
-    "a matrix and a vector": tile("IDP.4A.S8.S8", left="R2", right="R4 R5"),
-    "a convolution, whose products of one value go to few sums": """
-        IDP.4A.S8.S8 R10, R2, R4, R10; IDP.4A.S8.S8 R10, R3, R5, R10
-        IDP.4A.S8.S8 R11, R3, R4, R11; IDP.4A.S8.S8 R11, R2, R5, R11""",
-    "a convolution, whose values meet some of the others": """
-        IDP.4A.S8.S8 R10, R2, R4, R10; IDP.4A.S8.S8 R11, R3, R4, R11
-        IDP.4A.S8.S8 R12, R3, R5, R12""",
-    "a covariance, whose factors are of one set": """
-        IDP.4A.S8.S8 R10, R2, R3, R10; IDP.4A.S8.S8 R11, R2, R4, R11
-        IDP.4A.S8.S8 R12, R3, R4, R12""",
-    "a square": "IDP.4A.S8.S8 R10, R2, R2, R10",
-}
-
-
-@each_row("lines", LOOK_ALIKES.values())
-def test_a_look_alike_is_no_tile(lines: str) -> None:
-    assert factors(LOADS, lines) is None

@@ -21,8 +21,7 @@ def members(name: str, *sources: str) -> dict[str, int] | None:
 
 
 @each_row("body, expected", [
-    ("", {"size": 1}),
-    ("int a;; float* b;", {".a": 0, ".b": 8, "size": 16}),
+    ("", {"size": 1}), ("int a;; float* b;", {".a": 0, ".b": 8, "size": 16}),
     ("char a; double b; char c;", {".a": 0, ".b": 8, ".c": 16, "size": 24}),
     ("float3 a; float4 b; float2 c;", {".a": 0, ".b": 16, ".c": 32, "size": 48}),
     ("bool a, *b, c;", {".a": 0, ".b": 8, ".c": 16, "size": 24}),
@@ -53,17 +52,13 @@ def members(name: str, *sources: str) -> dict[str, int] | None:
     ("int* a; union { int b; float c; }; int* d;", {".a": 0}),
     ("int* a; unsigned b : 3; int* d;", {".a": 0}),
     ("int* a; std::array<int, 2> b; int* d;", {".a": 0}),
-    ("int* a; FIELD(int, b); int* d;", {".a": 0}),
-    ("int* a; FIELDS int* d;", {".a": 0}),
-    ("int* a; FIELDS; int* d;", {".a": 0}),
-    ("int* a; Unknown b; int* d;", {".a": 0}),
-    ("int* a; int b[M]; int* d;", {".a": 0}),
-    ("int* a; int b[sizeof(int)]; int* d;", {".a": 0}),
+    ("int* a; FIELD(int, b); int* d;", {".a": 0}), ("int* a; FIELDS int* d;", {".a": 0}),
+    ("int* a; FIELDS; int* d;", {".a": 0}), ("int* a; Unknown b; int* d;", {".a": 0}),
+    ("int* a; int b[M]; int* d;", {".a": 0}), ("int* a; int b[sizeof(int)]; int* d;", {".a": 0}),
     ("int* a; [[no_unique_address]] Empty b; int* d;", {".a": 0}),
     ("int* a; long double b; int* d;", {".a": 0}),
     ("int* a;\n#ifdef DEBUG\n int* b;\n#endif\n int* d;", {".a": 0}),
-    ("int* a; S b; int* d;", {".a": 0}),
-    ("int* a; virtual void f(); int* d;", {}),
+    ("int* a; S b; int* d;", {".a": 0}), ("int* a; virtual void f(); int* d;", {}),
 ])  # fmt: skip
 def test_members(body: str, expected: dict[str, int]) -> None:
     found = members("S", f"struct S {{ {body} }};")
@@ -73,10 +68,8 @@ def test_members(body: str, expected: dict[str, int]) -> None:
 
 
 @each_row("name, source", [
-    ("S", "typedef struct { int* a; } S;"),
-    ("S", "typedef struct S { int* a; } S;"),
-    ("S_", "typedef struct S_ { int* a; } S;"),
-    ("S", "class S final { public: int* a; };"),
+    ("S", "typedef struct { int* a; } S;"), ("S", "typedef struct S { int* a; } S;"),
+    ("S_", "typedef struct S_ { int* a; } S;"), ("S", "class S final { public: int* a; };"),
     ("S", "struct alignas(8) S { int* a; };"),
     ("S", "struct S; struct S { int* a; }; struct S { int* a; };"),
     ("a::b::S", "namespace a::b { struct S { int* a; }; }"),
@@ -95,13 +88,10 @@ def test_definitions(name: str, source: str) -> None:
 
 
 @each_row("name, source", [
-    ("S", ""),
-    ("S", "struct S;"),
-    ("S", "struct S : Base { int* a; };"),
+    ("S", ""), ("S", "struct S;"), ("S", "struct S : Base { int* a; };"),
     ("S", "template <class T> struct S { T* a; };"),
     ("S<int>", "template <class T> struct S { T* a; };"),
-    ("S", "namespace other { struct S { int* a; }; }"),
-    ("other::S", "struct S { int* a; };"),
+    ("S", "namespace other { struct S { int* a; }; }"), ("other::S", "struct S { int* a; };"),
     ("S", "struct S { int* a; }; struct S { int* b; };"),
     ("S", "#if DOUBLE\nstruct S { int* a; };\n#endif"),
     ("S", "#ifdef __CUDACC__\n#else\nstruct S { int* a; };\n#endif"),
@@ -110,16 +100,14 @@ def test_definitions(name: str, source: str) -> None:
     ("S", "struct __attribute__((packed)) S { char c; int* a; };"),
     ("S", "void f() { struct S { int* a; }; }"),
     ("S", "struct S { int* a;"),
-    ("E", "enum E { A = 1L };"),
-    ("E", "enum E { A = 0x100000000 };"),
+    ("E", "enum E { A = 1L };"), ("E", "enum E { A = 0x100000000 };"),
 ])  # fmt: skip
 def test_unknown_definitions(name: str, source: str) -> None:
     assert members(name, source) is None
 
 
 @each_row("before, is_known", [
-    ("typedef float real;", True),
-    ("using real = float;", True),
+    ("typedef float real;", True), ("using real = float;", True),
     ("#define real float\n", True),
     ("typedef float real; typedef float real;", True),
     # The compiler may have seen another one.
@@ -157,15 +145,11 @@ def test_any_text(text: str) -> None:
 @pytest.mark.slow
 @each_row("text", [
     "struct S {" * 6_000,
-    "struct S {" * 6_000 + "}" * 6_000,
-    "struct S { struct { int* a; } b; " * 6_000 + "};" * 6_000,
+    "struct S {" * 6_000 + "}" * 6_000, "struct S { struct { int* a; } b; " * 6_000 + "};" * 6_000,
     "struct S { int a[" + "(" * 30_000 + "]; };",
-    "struct S { int a[" + "1 + " * 15_000 + "1]; };",
-    "struct S {" + "int* a[400];" * 3_000 + "};",
-    "struct S {" + "S(int a) : b{1}, " * 6_000 + "};",
-    "struct S {" + "A<" * 30_000 + "};",
-    "struct S {" + "int " * 30_000 + "a; };",
-    "/*" * 60_000,
+    "struct S { int a[" + "1 + " * 15_000 + "1]; };", "struct S {" + "int* a[400];" * 3_000 + "};",
+    "struct S {" + "S(int a) : b{1}, " * 6_000 + "};", "struct S {" + "A<" * 30_000 + "};",
+    "struct S {" + "int " * 30_000 + "a; };", "/*" * 60_000,
     'R"(' * 30_000,
     "#if\n" * 30_000 + "struct S { int* a; };",
     *("k(" * 6_000, "k(/*" * 6_000),
@@ -187,8 +171,7 @@ def test_hostile_source(text: str) -> None:
 
 
 @each_row("demangled, layout", [
-    ("k()", []),
-    ("k(void)", []),
+    ("k()", []), ("k(void)", []),
     ("k(float *, float *, int)", [(0, True), (8, True), (16, False)]),
     ("k(int, float const * __restrict__, char)", [(0, False), (8, True), (16, False)]),
     ("k(char, short, int, double)", [(0, False), (2, False), (4, False), (8, False)]),
@@ -200,8 +183,7 @@ def test_hostile_source(text: str) -> None:
     ("void k<float, (int)4>(T1 const *, int)", [(0, True), (8, False)]),
     ("void k<int, (int)4, double>(T1, T3, T1 *)", [(0, False), (8, False), (16, True)]),
     ("void k<ns::A<int, short>, char>(T2, T1 *, T1, int)", [(0, False), (8, True)]),
-    ("void k<int, float>(T1 ..., float *)", []),
-    ("void k<int>(T2, float *)", []),
+    ("void k<int, float>(T1 ..., float *)", []), ("void k<int>(T2, float *)", []),
     ("void ns::k<ns::A<int, (bool)1>>(ns::A<int> *, int)", [(0, True), (8, False)]),
     ("void (anonymous namespace)::k(float *, int)", [(0, True), (8, False)]),
     ("void k(void (*)(int, float), float *)", [(0, True), (8, True)]),

@@ -39,6 +39,10 @@ class Digit(NamedTuple):
     factor: int = 1
     """What the symbol is, in units of the digit."""
 
+    def has(self, low: int) -> bool:
+        """Whether the part of the index that begins there belongs to it."""
+        return self.low <= low and (self.high is None or self.high > low)
+
 
 class Part(NamedTuple):
     """One digit of the execution: its number of values, and what it adds to the address."""
@@ -87,7 +91,7 @@ def _digit_of_digit(whole: Polynomial, divisor: int, *, is_rest: bool) -> Digit 
 def _divisor(symbol: Symbol) -> int | None:
     if symbol.kind == "shr":
         return 1 << int(str(symbol.arguments[1]))
-    if symbol.kind in ("div", "mod"):
+    if symbol.kind == "mod":
         return int(str(symbol.arguments[1]))
     if symbol.kind == "scaled" and isinstance(symbol.arguments[1], tuple):
         magic, shift = symbol.arguments[1]
@@ -98,15 +102,10 @@ def _divisor(symbol: Symbol) -> int | None:
 
 def unclamped(symbol: Symbol) -> Polynomial | None:
     """What a clamp to an unknown limit lets through."""
-    if symbol.kind not in ("min", "max"):
-        return None
-    first, second = symbol.arguments[0], symbol.arguments[1]
-    if not isinstance(first, Polynomial) or not isinstance(second, Polynomial):
-        return None
-    for inner, limit in ((first, second), (second, first)):
-        if not limit.depends and inner.depends:
-            return inner
-    return None
+    is_clamp = symbol.kind in ("min", "max")
+    sides = [side for side in symbol.arguments if isinstance(side, Polynomial) and is_clamp]
+    inner = [side for side in sides if side.depends]
+    return inner[0] if len(sides) == 2 and len(inner) == 1 else None
 
 
 def split_index(
@@ -122,7 +121,7 @@ def split_index(
     if extent == 1:
         return []
     cuts = {1}
-    for digit in [digit for digit, _, _ in digits] + [digit for digit, _ in limited]:
+    for digit in (*(digit for digit, _, _ in digits), *(digit for digit, _ in limited)):
         cuts |= {digit.low, digit.high or 1}
     ends = sorted(cut for cut in cuts if cut < extent)
     if any(high % low for low, high in pairwise(ends)):
@@ -132,12 +131,9 @@ def split_index(
     for low, high in pairwise(ends):
         steps: dict[Monomial, int] = {}
         for digit, factor, coefficient in digits:
-            if digit.low <= low and (digit.high is None or digit.high > low):
+            if digit.has(low):
                 steps[factor] = steps.get(factor, 0) + coefficient * (low // digit.low)
-        is_one = any(
-            count == 1 and digit.low <= low and (digit.high is None or digit.high > low)
-            for digit, count in limited
-        )
+        is_one = any(count == 1 and digit.has(low) for digit, count in limited)
         used = {factor: step for factor, step in steps.items() if step}
         parts.append(Part(base, low, 1 if is_one else high // low, used))
     return parts
@@ -199,25 +195,20 @@ def boxes_of(forms: Sequence[Mapping[Monomial, Row]]) -> list[Box] | None:
     """Each access as a box: its interval on each axis. None if they do not lie in one grid."""
     if len(forms) > MOST_BOXES:
         return None
-    factors = sorted(
-        {factor for form in forms for factor in form}, key=lambda f: [s.order for s in f]
-    )
-    columns: list[list[tuple[tuple[int, int], ...]]] = []
-    for factor in factors:
+    boxes: list[Box] = [()] * len(forms)
+    for factor in sorted({factor for form in forms for factor in form}):
         column = _on_axis([form.get(factor) for form in forms], is_bytes=not factor)
         if column is None:
             return None
-        columns.append(column)
-    return [tuple(side for column in columns for side in column[at]) for at in range(len(forms))]
+        boxes = [box + sides for box, sides in zip(boxes, column, strict=True)]
+    return boxes
 
 
-def _on_axis(
-    rows: Sequence[Row | None], *, is_bytes: bool
-) -> list[tuple[tuple[int, int], ...]] | None:
+def _on_axis(rows: Sequence[Row | None], *, is_bytes: bool) -> list[Box] | None:
     steps = sorted({level.step for row in rows if row for level in row.levels}, reverse=True)
     starts = [row.start for row in rows if row]
     origin = min(starts) if is_bytes else 0
-    intervals: list[tuple[tuple[int, int], ...]] = []
+    intervals: list[Box] = []
     ends: list[int] = []
     for row in rows:
         start = (row.start if row else 0) - origin
@@ -246,10 +237,9 @@ def volume_of(boxes: Sequence[Box]) -> int:
     volumes: dict[tuple[Box, ...], int] = {}
     for low, high in pairwise(cuts):
         inside = tuple(box[1:] for box in distinct if box[0][0] <= low and high <= box[0][1])
-        if inside:
-            if inside not in volumes:
-                volumes[inside] = volume_of(inside)
-            total += (high - low) * volumes[inside]
+        if inside and inside not in volumes:
+            volumes[inside] = volume_of(inside)
+        total += (high - low) * volumes.get(inside, 0)
     return total
 
 
@@ -298,9 +288,8 @@ class RowRanges:
             return None
         if not all(self._is_in_row(access, start, load) for access in accesses):
             return None
-        shares = {self._share(access, start, rows.times) for access in accesses}
-        share = shares.pop()
-        if shares or share is None:
+        share, *others = {self._share(access, start, rows.times) for access in accesses}
+        if others or share is None:
             return None
         return sum(access.requested_bytes or 0 for access in accesses) / share
 
@@ -313,12 +302,10 @@ class RowRanges:
 
     def _is_in_row(self, access: Access, start: Symbol, load: Access) -> bool:
         """Whether it runs only between a row's first and last index, once for each."""
-        flow = self.program.flow
-        around = [
-            flow.loops_around(flow.block_of[accessed.position]) for accessed in (access, load)
-        ]
-        inner = [loop.index for loop in around[0]]
-        outer = [loop.index for loop in around[1]]
+        inner, outer = (
+            [loop.index for loop in self.program.loops_at(accessed.position)]
+            for accessed in (access, load)
+        )
         if inner != outer and inner[1:] != outer:
             return False  # a loop around the row: it is read again and again
         comparisons = self.conditions.of(access.position).known

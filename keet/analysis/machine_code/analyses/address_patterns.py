@@ -14,12 +14,19 @@ from keet.analysis.machine_code.analyses.reuse import (
     distinct_values,
     shape_of,
 )
+from keet.analysis.machine_code.analyses.source_loops import memory_of
 from keet.analysis.machine_code.flow.control_flow import reached
-from keet.analysis.machine_code.flow.program import Kind, SassProgram, SsaValue
+from keet.analysis.machine_code.flow.program import Kind, SassProgram
 from keet.analysis.machine_code.instructions.instruction import is_move
-from keet.analysis.machine_code.instructions.opcodes import LOCAL, SHARED, WARP, Role
+from keet.analysis.machine_code.instructions.opcodes import LOCAL, WARP, Role
 from keet.analysis.machine_code.polynomials.evaluation import Evaluation
-from keet.analysis.machine_code.polynomials.polynomial import Dim3, Monomial, Polynomial, Symbol
+from keet.analysis.machine_code.polynomials.polynomial import (
+    Dim3,
+    Monomial,
+    Polynomial,
+    Symbol,
+    add,
+)
 
 WIDEST = 16
 """Bytes of the widest access of one thread, up to Hopper."""
@@ -84,10 +91,8 @@ def is_uniform(polynomial: Polynomial, block: Dim3 | None) -> bool | None:
     lane = [symbol for symbol in polynomial.symbols if "tid.x" in symbol.depends]
     if all(map(_drops_lanes, lane)):
         return True if has_rows else None
-    stride = lane_stride(polynomial)
-    if stride:
-        return False if block is not None and block[0] > 1 else None
-    return None
+    is_apart = lane_stride(polynomial) and block is not None and block[0] > 1
+    return False if is_apart else None
 
 
 def is_gather(access: Access) -> bool:
@@ -95,10 +100,10 @@ def is_gather(access: Access) -> bool:
     loaded, and to which threads add their own index, is none."""
     if not access.is_gather:
         return False
-    index_terms = {p: c for p, c in access.offset.terms.items() if not _has_data(p)}
-    bases = [(p, c) for p, c in access.offset.terms.items() if _has_data(p)]
-    is_pointer = access.pointer == LOADED and len(bases) == 1 and bases[0][1] == 1
-    return not (is_pointer and len(bases[0][0]) == 1 and lane_stride(Polynomial(index_terms)))
+    base = access.offset.only(_has_data)
+    is_pointer = access.pointer == LOADED and [*base.terms.values()] == [1]
+    is_one = is_pointer and len(next(iter(base.terms))) == 1
+    return not (is_one and lane_stride(add(access.offset, base, -1)))
 
 
 def _has_data(product: Monomial) -> bool:
@@ -140,17 +145,15 @@ def _runs(group: Sequence[Access]) -> list[Merge]:
 
 
 def _is_aligned(polynomial: Polynomial, offset: int, width: int) -> bool | None:
-    common, unknown = math.gcd(offset, _ALLOCATION_ALIGNMENT), False
-    for product, coefficient in polynomial.terms.items():
-        if not product:
-            continue
-        if coefficient % width and any(symbol.is_uniform for symbol in product):
-            unknown = True
-            continue
-        common = math.gcd(common, coefficient)
-    if common % width:
+    varying = {product: times for product, times in polynomial.terms.items() if product}
+    known = {
+        product: times
+        for product, times in varying.items()
+        if times % width == 0 or not any(symbol.is_uniform for symbol in product)
+    }
+    if math.gcd(offset, _ALLOCATION_ALIGNMENT, *known.values()) % width:
         return False  # neighbouring threads are closer together than that
-    return None if unknown else True
+    return True if len(known) == len(varying) else None
 
 
 _MOST_VALUES = 400
@@ -168,20 +171,15 @@ def index_loads(program: SassProgram, position: int) -> list[int]:
             return _behind(program, origin.position, is_scaled=is_scaled)
         return [(source, is_scaled) for source in origin.inputs]
 
-    def is_index(origin: SsaValue, *, is_scaled: bool) -> bool:
-        instruction = program.code[origin.position]
-        is_load = origin.kind is Kind.DEFINITION and instruction.role is Role.LOAD
-        return (
-            is_load
-            and instruction.opcode not in LOCAL
-            and (is_scaled or not instruction.has("64", "128"))
-        )
+    def is_index(value: int, *, is_scaled: bool) -> bool:
+        made = program.writer(value)
+        is_load = made is not None and made.role is Role.LOAD and made.opcode not in LOCAL
+        return made is not None and is_load and (is_scaled or not made.has("64", "128"))
 
     starts = [(value, False) for value in program.address_values(position)]
     states = reached(starts, following, _MOST_VALUES)
-    behind = ((every[value], is_scaled) for value, is_scaled in states)
     return sorted(
-        {origin.position for origin, scaled in behind if is_index(origin, is_scaled=scaled)}
+        {every[value].position for value, scaled in states if is_index(value, is_scaled=scaled)}
     )
 
 
@@ -190,11 +188,11 @@ def chooses_address(program: SassProgram, position: int, loads: Collection[int])
     condition that chooses it: the next node of a tree. A condition under which the access is made
     at all does not count."""
     values = program.values
-    behind = reached(
-        program.address_values(position),
-        lambda value: values.behind(values.all[value], with_guard=True),
-        _MOST_VALUES,
-    )
+
+    def following(value: int) -> Collection[int]:
+        return values.behind(values.all[value], with_guard=True)
+
+    behind = reached(program.address_values(position), following, _MOST_VALUES)
     return any(value in behind for load in loads for value in values.written[load].values())
 
 
@@ -240,22 +238,17 @@ class Atomic(NamedTuple):
 
 def atomics(program: SassProgram, evaluation: Evaluation) -> list[Atomic]:
     """Every executed atomic and reduction, in the order of the code."""
-    return [
-        _atomic(program, evaluation, position)
-        for position in program.ran
-        if program.code[position].role is Role.ATOMIC
-    ]
+    positions = program.where(lambda instruction: instruction.role is Role.ATOMIC)
+    return [_atomic(program, evaluation, position) for position in positions]
 
 
 def _atomic(program: SassProgram, evaluation: Evaluation, position: int) -> Atomic:
     instruction = program.code[position]
     polynomial = address_polynomial(program, evaluation, position)
-    varying = Polynomial(
-        {p: c for p, c in polynomial.terms.items() if any(not s.is_uniform for s in p)}
-    )
+    varying = polynomial.only(lambda product: any(not symbol.is_uniform for symbol in product))
     shape = shape_of(varying, instruction.width)
     count = math.prod(distinct_values(group.strides) for group in shape.groups) if shape else None
-    memory: Literal["global", "shared"] = "shared" if instruction.opcode in SHARED else "global"
+    memory = memory_of(instruction)
     return Atomic(position, memory, _spread(varying), count, bool(instruction.writes))
 
 
@@ -269,8 +262,10 @@ def _spread(polynomial: Polynomial) -> Spread:
         lane = [symbol for symbol in polynomial.symbols if "tid.x" in symbol.depends]
         is_same = bool(lane) and all(map(_drops_lanes, lane))
         return "one address per warp or less" if is_same else "different addresses"
-    if any(not name.startswith("ctaid") for name in names):
-        return "different addresses" if all(n[:4] in ("loop", "ctai") for n in names) else "unknown"
+    if not all(name.startswith(("ctaid", "loop")) for name in names):
+        return "unknown"
+    if any(name.startswith("loop") for name in names):
+        return "different addresses"
     return "one address per block" if names else "one address"
 
 

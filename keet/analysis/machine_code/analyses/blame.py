@@ -12,7 +12,7 @@ samples at the barrier.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -91,13 +91,11 @@ class _Finder:
         if reason == "wait":
             return self._fixed_latency(position)
         if reason == "drain":
-            stores = self._all(
-                "stores", lambda instruction: instruction.role in (Role.STORE, Role.ATOMIC)
-            )
+            stores = self._all("stores", lambda each: each.role in (Role.STORE, Role.ATOMIC))
             producers = self._before(position, [stores])
             return (producers, "completion") if producers else ([], "unknown")
         if reason == "barrier":
-            barriers = self._all("barriers", lambda instruction: instruction.is_barrier)
+            barriers = self._all("barriers", lambda each: each.is_barrier)
             waits = self.program.code[position].is_barrier
             producers = [position] if waits else self._before(position, [barriers])
             return (producers, "completion") if producers else ([], "itself")
@@ -110,14 +108,9 @@ class _Finder:
             return pending, "result"
         instruction = self.program.code[position]
         if self._after_wait(position):
-            started = self._all(
-                opcodes,
-                lambda instruction: (
-                    instruction.role in (Role.COPY, Role.LOAD) and instruction.opcode in opcodes
-                ),
-            )
-            copies = self._before(position, [started])
-            if copies:
+            loading = (Role.COPY, Role.LOAD)
+            started = self._all(opcodes, lambda e: e.role in loading and e.opcode in opcodes)
+            if copies := self._before(position, [started]):
                 return copies, "completion"
         touched = self._touched(opcodes)
         reused = self._before(position, [touched[r] for r in instruction.writes if r in touched])
@@ -129,38 +122,33 @@ class _Finder:
     def _after_wait(self, position: int) -> bool:
         """Whether the instruction is, or follows, one that waits for copies to complete."""
         near = self.program.code[max(0, position - _DEFERRED_INSTRUCTIONS) : position + 1]
-        return any(
-            instruction.opcode in ("DEPBAR", "LDGDEPBAR", "WARPGROUP") for instruction in near
-        )
+        return any(each.opcode in ("DEPBAR", "LDGDEPBAR", "WARPGROUP") for each in near)
 
     def _operands(self, position: int, opcodes: frozenset[str], *, only_pending: bool) -> list[int]:
         """Instructions of certain opcodes whose results an instruction reads, nearest first.
 
         A result that an earlier instruction of the same block has read is not pending any more.
         """
-        values = self.program.values
+        values, code = self.program.values, self.program.code
         first = self._first_reads(self.program.flow.block_of[position]) if only_pending else {}
-        definitions: dict[int, None] = {}
-        for value in values.read[position].values():
-            if first.get(value, position) >= position:
-                definitions.update(dict.fromkeys(values.definitions(value)))
-        wanted = [
+        definitions = dict.fromkeys(
             definition
-            for definition in definitions
-            if definition != position and self.program.code[definition].opcode in opcodes
-        ]
-        return sorted(
-            wanted, key=lambda definition: (position - definition) % len(self.program.code)
+            for value in values.read[position].values()
+            if first.get(value, position) >= position
+            for definition in values.definitions(value)
+            if definition != position and code[definition].opcode in opcodes
         )
+        return sorted(definitions, key=lambda definition: (position - definition) % len(code))
 
     def _fixed_latency(self, position: int) -> tuple[list[int], Link]:
         """The nearest producer within `_FIXED_LATENCY` instructions, or none."""
+        values, code = self.program.values, self.program.code
         near = [
             definition
-            for value in self.program.values.read[position].values()
-            for definition in self.program.values.definitions(value)
+            for value in values.read[position].values()
+            for definition in values.definitions(value)
             if 0 < position - definition <= _FIXED_LATENCY
-            and self.program.code[definition].opcode not in LONG_SCOREBOARD
+            and code[definition].opcode not in LONG_SCOREBOARD
         ]
         return ([max(near)], "result") if near else ([], "itself")
 
@@ -178,21 +166,17 @@ class _Finder:
     def _all(self, key: object, matches: Callable[[Instruction], bool]) -> list[int]:
         """Positions of all instructions that match, cached under `key`."""
         if key not in self.known:
-            code = self.program.code
-            self.known[key] = [
-                index for index, instruction in enumerate(code) if matches(instruction)
-            ]
+            self.known[key] = [at for at, each in enumerate(self.program.code) if matches(each)]
         return self.known[key]
 
     def _touched(self, opcodes: frozenset[str]) -> dict[str, list[int]]:
         """Positions of instructions of certain opcodes by the registers they read or write."""
         if opcodes not in self.touched:
-            by_register: dict[str, list[int]] = {}
+            self.touched[opcodes] = defaultdict(list)
             for index, instruction in enumerate(self.program.code):
                 if instruction.opcode in opcodes:
                     for register in {*instruction.reads, *instruction.writes}:
-                        by_register.setdefault(register, []).append(index)
-            self.touched[opcodes] = by_register
+                        self.touched[opcodes][register].append(index)
         return self.touched[opcodes]
 
     def _before(self, position: int, wanted: Sequence[list[int]]) -> list[int]:
@@ -249,24 +233,19 @@ def barrier_waits(
     program: SassProgram, stalls: Mapping[str, Mapping[int, int]], warps: int
 ) -> list[BarrierWait]:
     """Most samples first. `stalls`: samples by reason and address; `warps`: warps per block."""
-    waiting = _at_barriers(program, stalls.get("barrier", {}))
+    waiting = _at_barriers(program, stalls.get("barrier", {})).most_common()
     work: Counter[int] = Counter()
     for reason, column in stalls.items():
         if reason != "barrier":
             work.update(column)
-    return [
-        _wait(program, work, barrier, samples, warps) for barrier, samples in waiting.most_common()
-    ]
+    return [_wait(program, work, barrier, samples, warps) for barrier, samples in waiting]
 
 
 def _at_barriers(program: SassProgram, samples: Mapping[int, int]) -> Counter[int]:
     """Samples by position of the barrier: warps are sampled at the instruction after it."""
     waiting: Counter[int] = Counter()
-    barriers = (
-        [n for n, instruction in enumerate(program.code) if instruction.is_barrier]
-        if samples
-        else []
-    )
+    code = enumerate(program.code if samples else ())
+    barriers = [position for position, instruction in code if instruction.is_barrier]
     for address, count in samples.items():
         position = program.positions.get(address)
         before = 0 if position is None else bisect_right(barriers, position)
@@ -321,13 +300,12 @@ def before_barrier(program: SassProgram, barrier: int) -> BeforeBarrier:
     waiting = [(start, barrier)] if start >= 0 else []
     while waiting:
         block, end = waiting.pop()
-        position = end - 1
-        while position >= flow.blocks[block].start and not program.code[position].is_barrier:
-            if program.counts[position]:
-                positions.append(position)
-            position -= 1
-        if position >= flow.blocks[block].start:
-            barriers.append(position)
+        within = range(end - 1, flow.blocks[block].start - 1, -1)
+        before_it = next((at for at in within if program.code[at].is_barrier), None)
+        after = within if before_it is None else range(end - 1, before_it, -1)
+        positions += (position for position in after if program.counts[position])
+        if before_it is not None:
+            barriers.append(before_it)
             continue
         for before in flow.blocks[block].predecessors:
             if before not in seen and (loop is None or before in loop):
@@ -338,11 +316,6 @@ def before_barrier(program: SassProgram, barrier: int) -> BeforeBarrier:
 
 def polls_memory(program: SassProgram, positions: tuple[int, ...]) -> list[int]:
     """Loads in loops that see what other blocks write: volatile, relaxed or acquire."""
-    flow = program.flow
-    return [
-        position
-        for position in positions
-        if program.code[position].role is Role.LOAD
-        and program.code[position].has("STRONG")
-        and flow.block_of[position] in flow.loop_of
-    ]
+    code = program.code
+    loads = (position for position in positions if code[position].role is Role.LOAD)
+    return [load for load in loads if code[load].has("STRONG") and program.loops_at(load)]

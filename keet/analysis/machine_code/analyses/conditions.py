@@ -1,5 +1,7 @@
 """Under which conditions an instruction runs, as far as branches and guards before it show.
 
+Also the code that only part of the threads reach, see `guarded_code`.
+
 `if (threadIdx.x == 0)` leaves one thread of a block, `if (threadIdx.x < 32)` one warp. A condition
 on a parameter, `if (i < n)`, may leave any number: the counters tell how many threads ran.
 
@@ -7,29 +9,27 @@ So they tell which indices ran where a kernel cuts off what lies outside of its 
 `if (x < width && y < height)`: the launch does not tell the two numbers, but it counts the threads
 and the warps that were inside. If only one width and one height give these counts, they are known.
 
-Code that only part of the threads reach: behind which branch or predicate it stands, and how
-many threads and warps enter it.
-
-A block of code is guarded by the branches that lead into it. Of the threads at the end of its
+Of guarded code: behind which branch or predicate it stands, how many threads and warps enter it. A
+block of code is guarded by the branches that lead into it. Of the threads at the end of its
 dominator, the counters show how many begin the block: also where several branches of one line
 lead there, as for `a || b`. The counts of a block that is entered are those of its first
-instruction, so that they are right for every form of branch.
-
-Not here: exits of loops, which are trip counts, and code of divisions and roots for rare operands.
+instruction, so that they are right for every form of branch. Left out are exits of loops, which
+are trip counts, and code of divisions and roots for rare operands.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate, product
+from itertools import accumulate, islice, product
 from typing import NamedTuple
 
+from keet.analysis.machine_code.analyses.reuse import CLAMPS
 from keet.analysis.machine_code.flow.control_flow import BasicBlock, Loop, intervals, reached
 from keet.analysis.machine_code.flow.program import Kind, Locate, SassProgram
-from keet.analysis.machine_code.instructions.instruction import Instruction
+from keet.analysis.machine_code.instructions.instruction import Instruction, is_predicate
 from keet.analysis.machine_code.instructions.opcodes import LOCAL, SHARED, WARP, Role
 from keet.analysis.machine_code.polynomials.evaluation import Evaluation
 from keet.analysis.machine_code.polynomials.opcode_rules import result_of
@@ -103,16 +103,11 @@ class RunConditions:
             current = above
         else:
             conditions = conditions.also(_UNKNOWN)
-        depends = conditions.depends.union(
-            *(
-                self.exits_depend(loop) - {f"loop{loop.index}"}
-                for loop in flow.loops_around(block)
-                if not self.evaluation.trips(loop)[1]
-            )
-        )
-        return Conditions(
-            conditions.known, depends, conditions.is_whole and "unknown" not in depends
-        )
+        uneven = (loop for loop in flow.loops_around(block) if not self.evaluation.trips(loop)[1])
+        decided_by = (self.exits_depend(loop) - {f"loop{loop.index}"} for loop in uneven)
+        depends = conditions.depends.union(*decided_by)
+        is_whole = conditions.is_whole and "unknown" not in depends
+        return Conditions(conditions.known, depends, is_whole)
 
     def _between(self, above: int, block: int, branch: Instruction, last: int) -> Conditions:
         """What must hold at the end of a block so that another runs, which it dominates."""
@@ -124,12 +119,8 @@ class RunConditions:
         ]
         assert branch.guard is not None
         if before == [above]:
-            is_exit = branch.target is None
-            taken = (
-                not is_exit
-                and self.program.code[flow.blocks[block].start].address == branch.target
-                and branch.address + 16 != branch.target
-            )
+            start = self.program.code[flow.blocks[block].start].address
+            taken = start == branch.target != branch.address + 16
             return self._guard(last, branch.guard, is_true=taken)
         if self.active(block) is not None and self.active(block) == self.active(above):
             return _ALWAYS  # all threads come together again
@@ -138,14 +129,7 @@ class RunConditions:
         return Conditions((), names | {"unknown"}, is_whole=False)
 
     def dominates(self, block: int, other: int) -> bool:
-        above = self.program.flow.dominators
-        for _ in range(_MOST_STEPS):
-            if other == block:
-                return True
-            other = above.get(other, -1)
-            if other < 0:
-                return False
-        return False
+        return block in islice(self.program.flow.above(other), _MOST_STEPS)
 
     def active(self, block: int) -> int | None:
         """Threads that run a block: those of its first instruction without a guard."""
@@ -175,10 +159,8 @@ class RunConditions:
         if instruction.base == "LOP3":  # the predicate says whether the result is not 0
             bits = result_of(self.evaluation, instruction, definition.position)
             return self._compared(bits, "NE", definition.position, holds=holds), bits is not None
-        is_first = (
-            next((name for name in instruction.writes if "P" in name), "") == definition.register
-        )
-        if instruction.opcode not in ("ISETP", "UISETP") or instruction.has("EX") or not is_first:
+        is_first = next(filter(is_predicate, instruction.writes), "") == definition.register
+        if instruction.base != "ISETP" or instruction.has("EX") or not is_first:
             return [], False
         joined = self._joined(instruction, definition.position, holds=holds, depth=depth)
         if joined is None:
@@ -190,9 +172,8 @@ class RunConditions:
             for operand in instruction.sources[:2]
         )
         # Without a sign, a number below 0 is a large one.
-        is_wide = instruction.has("U32") and any(
-            (range_of(side).low or 0) < 0 for side in (left, right) if side is not None
-        )
+        lows = [range_of(side).low or 0 for side in (left, right) if side is not None]
+        is_wide = instruction.has("U32") and min(lows, default=0) < 0
         if left is None or right is None or not relation or is_wide:
             return more, False
         difference = add(left, right, -1)
@@ -212,9 +193,7 @@ class RunConditions:
     ) -> tuple[list[Comparison], bool] | None:
         """Comparisons that hold because of the predicate that a comparison is joined with, and
         whether they say it all; None if the comparison itself need not hold."""
-        other = next(
-            (operand for operand in instruction.sources[2:] if operand.kind == "predicate"), None
-        )
+        other = instruction.predicate
         if other is None:
             return [], True
         if not other.name:  # `AND true` or `OR false`: the comparison alone decides
@@ -263,14 +242,13 @@ def limits(evaluation: Evaluation) -> Mapping[Symbol, frozenset[str]]:
     indices: dict[Symbol, set[str]] = {}
     for position in program.ran:
         instruction = program.code[position]
-        if instruction.opcode not in ("ISETP", "UISETP", *_CLAMPS):
+        if instruction.opcode not in ("ISETP", "UISETP", *CLAMPS):
             continue
-        sides = []
+        sides, block = [], program.flow.block_of[position]
         for operand in instruction.sources:
             polynomial = evaluation.operand(operand, position)
             if polynomial is not None:
                 if any(symbol.kind == "join" for symbol in polynomial.symbols):
-                    block = program.flow.block_of[position]
                     polynomial = evaluation.resolved(polynomial, block)
                 value = program.values.read[position].get(operand.name) if operand.name else None
                 sides.append((polynomial, value))
@@ -289,9 +267,6 @@ def limits(evaluation: Evaluation) -> Mapping[Symbol, frozenset[str]]:
     return {symbol: frozenset(names) for symbol, names in indices.items()}
 
 
-_CLAMPS = ("VIMNMX", "IMNMX", "VIADDMNMX", "UIMNMX", "UVIMNMX")
-
-
 def _parameters(evaluation: Evaluation, polynomial: Polynomial, value: int | None) -> set[Symbol]:
     """The parameters that a limit is made of."""
     code, values = evaluation.program.code, evaluation.program.values
@@ -303,6 +278,9 @@ def _parameters(evaluation: Evaluation, polynomial: Polynomial, value: int | Non
         for read in values.read[position].values() if keeps_size(position) else ():
             yield from values.definitions(read, 8)
 
+    def symbols(sides: Iterable[object]) -> Iterator[Symbol]:
+        return (part for side in sides if isinstance(side, Polynomial) for part in side.symbols)
+
     made = values.definitions(value, 8) if value is not None else []
     operands = [
         evaluation.operand(operand, position)
@@ -310,18 +288,8 @@ def _parameters(evaluation: Evaluation, polynomial: Polynomial, value: int | Non
         for operand in code[position].sources
         if operand.kind == "constant"
     ]
-    parts = (part for side in (polynomial, *operands) if side is not None for part in side.symbols)
-    return {
-        *reached(
-            parts,
-            lambda symbol: (
-                part
-                for inner in symbol.arguments
-                if isinstance(inner, Polynomial)
-                for part in inner.symbols
-            ),
-        )
-    }
+    starts = symbols((polynomial, *operands))
+    return {*reached(starts, lambda symbol: symbols(symbol.arguments))}
 
 
 # --- which indices ran
@@ -367,12 +335,7 @@ def executed_box(
     boxes = []
     for counts in _sizes([*ranges.values()], threads // free):
         sides = tuple(
-            Side(
-                places,
-                span.first,
-                size,
-                span.limit if span.first + size < span.end or not span.is_cut else None,
-            )
+            Side(places, span.first, size, span.limit_of(size))
             for (places, span), size in zip(ranges.items(), counts, strict=True)
         )
         if warps is None or _warps(sides, extents) in (None, warps):
@@ -391,6 +354,10 @@ class _Range(NamedTuple):
     is_cut: bool = False
     """Whether the end is a number of the code, not that of the launch: what is behind it says
     nothing about the limit."""
+
+    def limit_of(self, size: int) -> Polynomial | None:
+        """The limit, if so many values say something about it."""
+        return self.limit if self.first + size < self.end or not self.is_cut else None
 
 
 def _ranges(conditions: Conditions, extents: Mapping[str, int]) -> dict[Places, _Range] | None:
@@ -422,10 +389,10 @@ def _range(
 ) -> tuple[Places, int | None, Polynomial | None] | None:
     """The sum of indices that is compared, its first value or its end."""
     left, relation = comparison
-    varying = {p: c for p, c in left.terms.items() if any(s.depends for s in p)}
-    others = Polynomial({p: c for p, c in left.terms.items() if p not in varying})
-    sign = 1 if all(c > 0 for c in varying.values()) else -1
-    places = _places({p: sign * c for p, c in varying.items()}, extents)
+    varying = left.only(lambda product: any(symbol.depends for symbol in product))
+    others = add(left, varying, -1)
+    sign = 1 if all(weight > 0 for weight in varying.terms.values()) else -1
+    places = _places(scale(varying, sign).terms, extents)
     if places is None:
         return None
     if sign < 0:
@@ -481,16 +448,12 @@ def _sizes(ranges: Sequence[_Range], points: int) -> Iterator[tuple[int, ...]]:
 
 def _warps(sides: Sequence[Side], extents: Mapping[str, int]) -> int | None:
     """Warps with at least one thread in the box; None if that is not counted here."""
-    parts: list[list[tuple[str | None, int, int, int]]] = []
-    for side in sides:
-        in_blocks = _in_blocks(side, extents)
-        if in_blocks is None:
-            return None
-        parts.append(in_blocks)
-    used = {name for side in sides for name, _ in side.places}
-    blocks = math.prod(
-        n for name, n in extents.items() if name.startswith("ctaid") and name not in used
-    )
+    of_sides = [_in_blocks(side, extents) for side in sides]
+    parts = [part for part in of_sides if part is not None]
+    if len(parts) < len(sides):
+        return None
+    unused = extents.keys() - {name for side in sides for name, _ in side.places}
+    blocks = math.prod(extents[name] for name in unused if name.startswith("ctaid"))
     total = 0
     for combination in product(*parts):
         spans = {axis: (0, extents[f"tid.{axis}"]) for axis in "xyz"}
@@ -577,11 +540,8 @@ class Guarded(NamedTuple):
 
 def is_effect(program: SassProgram, position: int) -> bool:
     instruction = program.code[position]
-    return (
-        instruction.role in _EFFECTS
-        and instruction.opcode not in LOCAL
-        and program.counts[position] > 0
-    )
+    is_stored = instruction.role in _EFFECTS and instruction.opcode not in LOCAL
+    return is_stored and program.counts[position] > 0
 
 
 def global_effects(program: SassProgram) -> Iterator[int]:
@@ -633,22 +593,17 @@ class _Search:
         for block in self.flow.blocks:
             dominator = self.flow.dominators.get(block.index, -1)
             above = self.flow.blocks[dominator]
-            if dominator >= 0 and (decided := self._decided(block, above)):
-                place = self.places(decided[0])
-                if place is not None and all(
-                    self.places(position) == place for position in decided
-                ):
-                    yield from self._behind(block, above, place, decided)
+            decided = self._decided(block, above) if dominator >= 0 else ()
+            places = {self.places(position) for position in decided}
+            if len(places) == 1 and (place := places.pop()) is not None:
+                yield from self._behind(block, above, place, decided)
 
     def _decided(self, block: BasicBlock, above: BasicBlock) -> tuple[int, ...]:
         """Positions of the branches that lead to a block, the first one that of its dominator;
         empty if anything else does, or if it is not guarded by a condition."""
         first, last = self.spans.get(block.index, (0, -1))
-        before = [
-            predecessor
-            for predecessor in block.predecessors
-            if not first <= self.spans.get(predecessor, (-1, -1))[0] <= last
-        ]
+        starts = {other: self.spans.get(other, (-1, -1))[0] for other in block.predecessors}
+        before = [other for other, start in starts.items() if not first <= start <= last]
         if above.index not in before or not all(map(self._is_condition, before)):
             return ()
         if block.calls is not None and last - first <= 1:
@@ -656,8 +611,8 @@ class _Search:
         inside, loop = self.flow.loop_of.get(block.index), self.flow.loop_of.get(above.index)
         if inside != loop and (not self._is_header(block) or len(before) > 1):
             return ()
-        before.sort(key=lambda predecessor: predecessor != above.index)
-        return tuple(self.flow.blocks[predecessor].end - 1 for predecessor in before)
+        before.sort(key=lambda other: other != above.index)
+        return tuple(self.flow.blocks[other].end - 1 for other in before)
 
     def _is_header(self, block: BasicBlock) -> bool:
         loop = self.flow.loop_of.get(block.index)
@@ -671,10 +626,9 @@ class _Search:
         entering = self._through(above, block) if is_header else self.threads(block.start)
         self.left -= last - first + 1
         is_one_way = entering == threads and len(above.successors) == 1
-        if not 0 < entering <= threads or self.left < 0:
+        come_together = entering == threads and len(decided) > 1
+        if not 0 < entering <= threads or self.left < 0 or come_together:
             return
-        if entering == threads and len(decided) > 1:
-            return  # where the ways come together again
         if is_one_way and self._is_no_choice(above, block):
             return
         begin, end = (bisect_left(self.effects, (at, -1)) for at in (first, last + 1))
@@ -696,18 +650,12 @@ class _Search:
         """Whether a block ends in a branch that goes two ways, both in its loop."""
         basic_block = self.flow.blocks[block]
         instruction = self.program.code[basic_block.end - 1]
-        loop = self.flow.loop_of.get(block)
-        inside = (
-            self.flow.loops[loop].blocks if loop is not None else frozenset(basic_block.successors)
-        )
-        if instruction.role is not Role.BRANCH or not inside.issuperset(basic_block.successors):
+        loops = self.flow.loops_around(block)
+        if loops and not loops[0].blocks.issuperset(basic_block.successors):
             return False
-        is_end = instruction.opcode in _ENDS
-        return (
-            instruction.guard is not None and loop is None
-            if is_end
-            else instruction.opcode in _BRANCHES
-        )
+        if instruction.opcode in _ENDS:
+            return instruction.guard is not None and not loops
+        return instruction.opcode in _BRANCHES
 
     def _is_no_choice(self, above: BasicBlock, block: BasicBlock) -> bool:
         """Whether the way that no thread went ends the kernel, as in a part of `a || b`, or calls a
@@ -757,6 +705,6 @@ class _Search:
                 block,
                 (),
                 tuple(positions),
-                sum(self.program.counts[position] for position in positions),
+                self.program.spent(positions),
                 self.flow.loop_of.get(block),
             )

@@ -79,13 +79,11 @@ def expansions(program: SassProgram, locate: Locate) -> list[Expansion]:
     calls |= _functions(program, locate, taken, positions)
     ran = set(program.ran)
     kinds = [
-        Expansion(name, frozenset(positions[name] & ran), calls.get(name, 0))
-        for name in list(positions)
+        Expansion(name, frozenset(at & ran), calls[name])
+        for name, at in positions.items()
+        if at & ran
     ]
-    return sorted(
-        (expansion for expansion in kinds if expansion.positions),
-        key=lambda expansion: -sum(program.counts[position] for position in expansion.positions),
-    )
+    return sorted(kinds, key=lambda expansion: -program.spent(expansion.positions))
 
 
 # --- integers
@@ -95,8 +93,8 @@ def _integer_divisions(
     program: SassProgram, positions: dict[str, set[int]], calls: Counter[str]
 ) -> None:
     """`calls`: how often each kind was executed, where it is known."""
-    starts = [position for position in program.ran if _starts_division(program.code[position])]
-    reciprocals = [position for position in program.ran if program.code[position].opcode == "MUFU"]
+    starts = program.where(_starts_division)
+    reciprocals = program.where(lambda instruction: instruction.opcode == "MUFU")
     if not starts and not reciprocals:
         return
     onwards = _Onwards(program)
@@ -105,9 +103,8 @@ def _integer_divisions(
             positions[HUGE_DIVISION].update(digits)
             calls[HUGE_DIVISION] += program.counts[reciprocal]
     for start in starts:
-        is_long = any("64" in modifier for modifier in program.code[start].modifiers)
         routine = _routine_of(program, start)
-        if is_long:
+        if _is_long(program.code[start]):
             positions[LONG_DIVISION].update(routine or onwards.within(start, 2 * _LONGEST_DIVISION))
             continue
         setup, refined = onwards.reciprocals(start)
@@ -118,15 +115,14 @@ def _integer_divisions(
 
 def integer_divisions(program: SassProgram) -> list[int]:
     """Positions of instructions that run once per integer division or remainder."""
-    starts = [position for position in program.ran if _starts_division(program.code[position])]
-    divisions: set[int] = set()
-    onwards = _Onwards(program) if starts else None
-    for start in starts:
-        if any("64" in modifier for modifier in program.code[start].modifiers):
-            divisions.add(start)
-        elif onwards is not None:
-            for reciprocal in onwards.reciprocals(start)[1]:
-                divisions.update(onwards.products(reciprocal))
+    starts = {*program.where(_starts_division)}
+    divisions = {start for start in starts if _is_long(program.code[start])}
+    if starts == divisions:
+        return sorted(divisions)
+    onwards = _Onwards(program)
+    for start in starts - divisions:
+        for reciprocal in onwards.reciprocals(start)[1]:
+            divisions.update(onwards.products(reciprocal))
     return sorted(divisions)
 
 
@@ -135,13 +131,15 @@ def _starts_division(instruction: Instruction) -> bool:
     return instruction.opcode in ("I2F", "UI2F") and instruction.has("RP")
 
 
+def _is_long(start: Instruction) -> bool:
+    return any("64" in modifier for modifier in start.modifiers)
+
+
 def _routine_of(program: SassProgram, position: int) -> set[int]:
     """All positions of the called routine that contains the position; empty if there is none."""
-    block = program.flow.block_of[position]
-    for blocks in program.flow.routines.values():
-        if block in blocks:
-            return set(program.flow.positions(blocks))
-    return set()
+    block, routines = program.flow.block_of[position], program.flow.routines.values()
+    blocks = next((blocks for blocks in routines if block in blocks), ())
+    return set(program.flow.positions(blocks))
 
 
 class _Onwards:
@@ -175,11 +173,8 @@ class _Onwards:
         for product in self.products(reciprocal):
             slice_ = self.within(product, _LONGEST_DIVISION)
             written = {name for position in slice_ for name in code[position].writes}
-            ends = [
-                position
-                for position in range(product, min(len(code), product + _LONGEST_DIVISION))
-                if _ends_division(code[position]) and written & set(code[position].writes)
-            ]
+            near = range(product, min(len(code), product + _LONGEST_DIVISION))
+            ends = [at for at in near if _ends_division(code[at]) and written & {*code[at].writes}]
             last = min(ends, default=product + _LONGEST_DIVISION // 2)
             positions |= {position for position in (*slice_, *ends[:1]) if position <= last}
         return positions
@@ -201,20 +196,15 @@ class _Onwards:
         onwards = {
             position for reader in scaled for position in self.within(reader, 2 * _LONGEST_DIVISION)
         }
-        around = {loop.index for loop in flow.loops_around(block)}
+        around = flow.loops_around(block)
         products = (position for position in onwards if _is_upper_product(code[position]))
-        inside = {flow.loop_of.get(flow.block_of[product]) for product in products} - {
-            None,
-            *around,
-        }
+        inside = (flow.loop_of.get(flow.block_of[product]) for product in products)
         digits = set[int]()
         for loop in (flow.loops[index] for index in inside if index is not None):
             in_loop = flow.positions(loop.blocks)
-            if not any(code[position].memory for position in in_loop):
+            if loop not in around and not any(code[position].memory for position in in_loop):
                 digits.update(in_loop)
-        before = {
-            position for position in (reciprocal, *onwards) if flow.block_of[position] == block
-        }
+        before = {at for at in (reciprocal, *onwards) if flow.block_of[at] == block}
         return digits | before | self._scaling(reciprocal) if digits else set()
 
     def _scaling(self, reciprocal: int) -> set[int]:
@@ -231,12 +221,10 @@ class _Onwards:
 
     def within(self, position: int, most: int) -> set[int]:
         """The forward slice through at most so many instructions of code."""
-        near = range(position + 1, position + most + 1)
+        near, code = range(position + 1, position + most + 1), self.program.code
 
         def following(index: int) -> Iterator[int]:
-            return (
-                e for e in self.readers(index) if e in near and not _leaves(self.program.code[e])
-            )
+            return (at for at in self.readers(index) if at in near and not _leaves(code[at]))
 
         return set(reached([position], following))
 
@@ -261,9 +249,7 @@ def _slow_paths(program: SassProgram, positions: dict[str, set[int]]) -> None:
     """What the branch after the comparison of an angle skips: the product with many digits of
     2 / pi, with an array in local memory."""
     code = program.code
-    for position in program.ran:
-        if code[position].opcode != "FSETP" or _LARGE_ANGLE not in code[position].text:
-            continue
+    for position in program.where(lambda e: e.opcode == "FSETP" and _LARGE_ANGLE in e.text):
         near = range(position + 1, min(len(code), position + _LONGEST_DIVISION))
         branch = next((at for at in near if code[at].opcode == "BRA"), None)
         end = program.positions.get(code[branch].target or 0) if branch is not None else None
@@ -275,17 +261,13 @@ def _slow_divisions(program: SassProgram, positions: dict[str, set[int]]) -> Non
     """The routine that is called after FCHK, which tests whether the fast code of a division is
     exact for these operands: it is not for infinities, NaN, denormals and extreme exponents."""
     code, flow = program.code, program.flow
-    checks = [position for position in program.ran if code[position].opcode == "FCHK"]
+    checks = program.where(lambda instruction: instruction.opcode == "FCHK")
     for entry, blocks in flow.routines.items() if checks else ():
         calls = [flow.blocks[caller].end - 1 for caller in flow.callers[entry]]
         start = flow.blocks[entry].start
-        shifts = any(
-            _EXPONENT in instruction.text
-            for instruction in code[start : start + _FIRST_INSTRUCTIONS]
-        )
-        if shifts and all(
-            any(0 < call - check <= _LONGEST_DIVISION for check in checks) for call in calls
-        ):
+        first = code[start : start + _FIRST_INSTRUCTIONS]
+        near = [any(0 < call - check <= _LONGEST_DIVISION for check in checks) for call in calls]
+        if all(near) and any(_EXPONENT in instruction.text for instruction in first):
             positions[SLOW_DIVISION].update(calls, flow.positions(blocks))
 
 
@@ -304,7 +286,7 @@ def _functions(
         counts = Counter[str]()
         for anchor in anchors:
             counts[_function(program.code[anchor], constants)] += program.counts[anchor]
-        calls |= counts
+        calls |= counts  # several powers have one first half
     lines = {anchor: locate(anchor) for anchor in anchors}
     order = {position: rank for rank, position in enumerate(program.ran)}
     nearest: dict[int, tuple[int, int]] = {}
@@ -314,11 +296,8 @@ def _functions(
         if len(routine) > _LONGEST_ROUTINE:  # a function of the user that calls this one
             routine = set()
         rank = order[anchor]
-        near = (
-            routine
-            or program.ran[max(0, rank - _INSTRUCTIONS_BEFORE) : rank + _INSTRUCTIONS_AFTER + 1]
-        )
-        for position in near:
+        first, end = max(0, rank - _INSTRUCTIONS_BEFORE), rank + _INSTRUCTIONS_AFTER + 1
+        for position in routine or program.ran[first:end]:
             is_same = routine or locate(position) == lines[anchor]
             if position in spent or not is_same or program.code[position].role in _NOT_OF_FUNCTIONS:
                 continue
@@ -333,11 +312,7 @@ def _function(instruction: Instruction, constants: Mapping[str, Collection[str]]
     """The name of the function whose code contains this instruction alone; empty for others."""
     if instruction.role not in (Role.FLOAT, Role.MOVE, Role.INTEGER):
         return ""
-    return next(
-        (
-            name
-            for name, spelled in constants.items()
-            if any(number in instruction.text for number in spelled)
-        ),
-        "",
-    )
+    for name, spelled in constants.items():
+        if any(number in instruction.text for number in spelled):
+            return name
+    return ""

@@ -15,10 +15,11 @@ The accesses of one array are then boxes in that grid, and the union of boxes is
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import Literal, NamedTuple
 
 from keet.analysis.machine_code.analyses.address_grid import (
@@ -63,6 +64,7 @@ from keet.analysis.machine_code.analyses.reuse import (
     Access,
     form_of,
     is_after,
+    parted,
 )
 from keet.analysis.machine_code.flow.control_flow import Loop
 from keet.analysis.machine_code.flow.program import Locate, SassProgram
@@ -84,10 +86,13 @@ FEW_ENTRIES, MANY_ENTRIES = 150_000, 1_000_000
 are all that is asked for."""
 
 
+RepeatKind = Literal["loop", "blocks", "threads"]
+
+
 class Repeat(NamedTuple):
     """An index that an address lacks: each value of it accesses the same bytes."""
 
-    kind: Literal["loop", "blocks", "threads"]
+    kind: RepeatKind
     name: str
     """`blockIdx.z`, `threadIdx.x`, or the index of a loop."""
     times: float
@@ -101,8 +106,6 @@ class _Form:
     rows: Mapping[Monomial, Row]
     """By unknown factor; () for bytes."""
     missing: tuple[Repeat, ...]
-    points: int
-    """Executions if nothing is left out."""
     is_sure: bool
     """Whether the numbers of values are certain, not averages of uneven loops."""
     clamps: tuple[Monomial, ...]
@@ -139,8 +142,6 @@ class Footprint(NamedTuple):
     at_least: float
     at_most: float | None
     """`None`: there is no bound."""
-    is_sure: bool
-    """Whether `at_most` is certain."""
     may_overlap: bool
     """Whether rows at an unknown distance may overlap."""
     has_rows: bool
@@ -151,13 +152,14 @@ class Footprint(NamedTuple):
     """Without a bound: distinct bytes if rows do not overlap, see `row_ranges`."""
 
     @property
+    def is_sure(self) -> bool:
+        """Whether there is a bound: it is certain then."""
+        return self.at_most is not None
+
+    @property
     def is_exact(self) -> bool:
-        return (
-            self.at_most is not None
-            and self.is_sure
-            and not self.may_overlap
-            and self.at_most <= (1 + PRECISION) * self.at_least
-        )
+        is_close = self.at_most is not None and self.at_most <= (1 + PRECISION) * self.at_least
+        return is_close and not self.may_overlap
 
 
 class Footprints:
@@ -199,11 +201,8 @@ class Footprints:
         """By the forms of addresses."""
         asked = pointer, frozenset(kinds)
         if asked not in self._closed_forms:
-            accesses = [
-                access
-                for access in self.accesses
-                if access.pointer == pointer and access.kind in kinds
-            ]
+            through = (access for access in self.accesses if access.pointer == pointer)
+            accesses = [access for access in through if access.kind in kinds]
             self._closed_forms[asked] = self._by_forms(pointer, accesses) if accesses else None
         return self._closed_forms[asked]
 
@@ -213,14 +212,13 @@ class Footprints:
         form = self._form(largest)
         repeats = form.missing if form is not None else ()
         forms = [form for form in map(self._form, accesses) if form is not None]
-        least, most, is_sure = self._union(accesses)
+        least, most = self._union(accesses)
         return Footprint(
             pointer,
             tuple(accesses),
             requested,
             least,
             None if most is None else min(most, requested),
-            is_sure,
             self._may_overlap(forms),
             any(len(form.rows) > 1 for form in forms),
             tuple(sorted(repeats, key=lambda repeat: -repeat.times)),
@@ -247,10 +245,9 @@ class Footprints:
             if any(access.position not in run.touched for access in accesses):
                 return None
             touched = [(access, run.touched[access.position]) for access in accesses]
-            rows: dict[Rows, Spans] = {}
-            for _, touch in touched:
-                for start, spans in touch.rows.items():
-                    rows.setdefault(start, []).extend(spans)
+            rows = defaultdict[Rows, Spans](list)
+            for start, spans in (row for _, touch in touched for row in touch.rows.items()):
+                rows[start] += spans
             try:
                 sizes.append(bytes_of(rows))
             except TooLargeError:
@@ -260,7 +257,6 @@ class Footprints:
         return footprint._replace(
             at_least=float(min(sizes)),
             at_most=float(max(sizes)),
-            is_sure=True,
             may_overlap=any(self._may_touch_again(*pair) for pair in touched),
             has_rows=any(touch.distances for _, touch in touched),
         )
@@ -320,7 +316,7 @@ class Footprints:
             if limit is None or len(products) != 1 or len(products[0]) != 1:
                 continue
             symbol, value = products[0][0], first + size - limit.constant
-            if symbol.kind != "param" or limit.terms[products[0]] != 1:
+            if symbol.kind != "param" or limit.terms[symbol,] != 1:
                 continue
             if first + size < math.prod(extents[name] for name, _ in places):
                 exact[symbol.name] = value
@@ -338,10 +334,10 @@ class Footprints:
         form = self._form(access)
         if form is None or form.clamps or form.is_shifted:
             return None
-        least, most, is_sure = self._bounds(form)
+        least, most = self._bounds(form)
         times = math.prod(repeat.times for repeat in form.missing)
         once = (access.threads or 0) * access.width / times
-        is_exact = is_sure and most <= (1 + PRECISION) * least
+        is_exact = most <= (1 + PRECISION) * least
         return LoadedRows(times, is_exact and abs(once - most) <= PRECISION * most)
 
     def _may_overlap(self, forms: Sequence[_Form]) -> bool:
@@ -373,16 +369,10 @@ class Footprints:
                 if form is None or len(factor) != 1 or row.size < 2:
                     continue
                 byte_row = form.rows[()]
-                key = (
-                    access.pointer,
-                    factor,
-                    row,
-                    byte_row.levels,
-                    byte_row.length,
-                    access.threads,
-                )
-                stores.setdefault(key, []).append(byte_row)
-                first, end = min(e.start for e in stores[key]), max(e.end for e in stores[key])
+                shape = row, byte_row.levels, byte_row.length
+                together = stores.setdefault((access.pointer, factor, shape, access.threads), [])
+                together.append(byte_row)
+                first, end = min(e.start for e in together), max(e.end for e in together)
                 if self._length(form, factor[0]) < math.inf:
                     length = (end - first) / self.unit(access.pointer, factor)
                     lengths[factor[0]] = max(lengths.get(factor[0], 0.0), length)
@@ -392,11 +382,11 @@ class Footprints:
         """Whether the largest index within a row may reach the next row."""
         largest, names = (0, 0), frozenset[str]()
         for product, coefficient in offset.terms.items():
-            varying = [symbol for symbol in product if not symbol.is_uniform]
+            uniform, varying = parted(product)
             if distance in product or not varying:
                 continue
             size = abs(coefficient) * math.prod(symbol.counted.size or 1 for symbol in varying)
-            rank = (len(product) - len(varying), size)  # rows are farther apart than elements
+            rank = (len(uniform), size)  # rows are farther apart than elements
             if rank > largest:
                 largest, names = rank, frozenset[str]().union(*(e.depends for e in varying))
         return largest > (0, 0) and not names & {*self.limits.get(distance, ())}
@@ -435,12 +425,12 @@ class Footprints:
         flow = self.program.flow
         places = {access.position: access.threads or 0 for access in self.accesses}
         for access in self.accesses:  # conditions that come before it, too
-            block = flow.block_of[access.position]
-            while block >= 0 and flow.blocks[block].start not in places:
+            for block in flow.above(flow.block_of[access.position]):
                 start = flow.blocks[block].start
+                if start in places:
+                    break
                 if self.program.code[start].guard is None:
                     places[start] = self.conditions.active(block) or 0
-                block = flow.dominators.get(block, -1)
         by_block: dict[int, list[Side]] = {}
         for position, threads in places.items():
             block = flow.block_of[position]
@@ -467,12 +457,10 @@ class Footprints:
         below: dict[object, Polynomial] = {}
         every = math.prod(self.index_extents.values())
         for access in self.accesses:
-            loops = self.loops_around(access)
-            if loops or access.threads != every:
-                continue
-            for left, relation in self.conditions.of(access.position).known:
-                less = {"LT": left, "LE": add(left, number(-1))}.get(relation)
-                if less is not None:
+            is_by_all = access.threads == every and not self.loops_around(access)
+            for left, relation in self.conditions.of(access.position).known if is_by_all else ():
+                if relation in ("LT", "LE"):
+                    less = left if relation == "LT" else add(left, number(-1))
                     below[less.key] = less
         return [*below.values()]
 
@@ -494,7 +482,7 @@ class Footprints:
                     for access in self.accesses
                     if access.pointer == pointer
                     for product, coefficient in access.offset.terms.items()
-                    if tuple(symbol for symbol in product if symbol.is_uniform) == factor
+                    if parted(product)[0] == factor
                 )
             )
         return max(1, self._units[pointer, factor])
@@ -504,58 +492,44 @@ class Footprints:
     def _form(self, access: Access) -> _Form | None:
         key = (access.position, id(access.offset))
         if key not in self._forms:
-            form = None
-            if access.pointer not in (LOADED, SEVERAL):
-                form = _Reader(self, access).form()
-            self._forms[key] = form
+            is_known = access.pointer not in (LOADED, SEVERAL)
+            self._forms[key] = _Reader(self, access).form() if is_known else None
         return self._forms[key]
 
-    def _bounds(self, form: _Form) -> tuple[float, float, bool]:
-        """At least, at most, and whether the latter is certain, for one access."""
+    def _bounds(self, form: _Form) -> tuple[float, float]:
+        """Bytes that one access touches, at least and at most."""
         access = form.access
-        ran = access.threads or 0
-        width = access.width
-        most: float = form.volume + form.clamped
-        is_sure = form.is_sure
+        ran, width = access.threads or 0, access.width
         times = math.prod(repeat.times for repeat in form.missing)
         overlap = math.prod(row.overlap for row in form.rows.values())
-        least = 0.0
+        least = float(width) if ran else 0.0  # it ran: it touched one element
         if not form.clamps:
-            least = ran * width / (times * overlap)
-            least = max(least, form.first)
-            if form.misses < math.inf:
-                least = max(least, form.volume - form.misses * width)
+            least = max(least, ran * width / (times * overlap), form.first)
+            least = max(least, form.volume - form.misses * width)
         depends = self.conditions.of(access.position).depends
         if form.is_shifted or "path" in depends:  # paths are chosen by branches
-            choices = (symbol for symbol in access.offset.symbols if symbol.kind == "choice")
-            depends |= self.conditions.branches_depend.union(
-                *(choice.depends for choice in choices)
-            )
-            depends -= {"path"}
+            choices = (s.depends for s in access.offset.symbols if s.kind == "choice")
+            depends = depends.union(self.conditions.branches_depend, *choices) - {"path"}
         apart = not depends & (form.lacks | {"unknown", "data"})
-        once = ran * width / times if apart else ran * width
-        if once <= most or not is_sure:
-            most, is_sure = min(once, most) if is_sure else once, True
-        least = max(least, float(width) if ran else 0.0)  # it ran: it touched one element
-        return min(least, most), most, is_sure
+        most = ran * width / times if apart else ran * width
+        if form.is_sure:
+            most = min(most, form.volume + form.clamped)
+        return min(least, most), most
 
     # --- several accesses
 
-    def _union(self, accesses: Sequence[Access]) -> tuple[float, float | None, bool]:
+    def _union(self, accesses: Sequence[Access]) -> tuple[float, float | None]:
         forms = [self._form(access) for access in self._before_branches(accesses)]
-        known_forms = [form for form in _without_copies(forms, self) if form is not None]
+        known_forms = _without_copies([form for form in forms if form is not None], self)
         if not known_forms:
-            return 0.0, None, False
-        is_whole = all(form is not None for form in forms)
+            return 0.0, None
         joined = _joined(known_forms, self.program)
-        least, most, is_sure = self._of_systems(_systems(joined))
+        least, most = self._of_systems(_systems(joined))
         if len(joined) < len(known_forms) <= MOST_BOXES and (1 + PRECISION) * least < most:
             # Joined in part, accesses may not lie in one grid, and one by one they do.
             single = self._of_systems(_systems(known_forms))
-            least = max(least, single[0])
-            if single[2] and (not is_sure or single[1] < most):
-                most, is_sure = single[1], True
-        return min(least, most), most if is_whole else None, is_sure
+            least, most = max(least, single[0]), min(most, single[1])
+        return min(least, most), None if None in forms else most
 
     def _before_branches(self, accesses: Sequence[Access]) -> Iterator[Access]:
         """Accesses to the same address in branches of which each thread takes one are one access,
@@ -575,40 +549,24 @@ class Footprints:
         """Where a block begins of which each thread makes one of several accesses."""
         flow, conditions = self.program.flow, self.conditions
         around = self.loops_around(group[0])
+        code, threads = self.program.code, sum(access.threads or 0 for access in group)
         if any(
-            self.program.code[access.position].guard is not None
-            or self.loops_around(access) != around
+            code[access.position].guard is not None or self.loops_around(access) != around
             for access in group
-        ) or any(
-            first is not second and is_after(self.program, first, second)
-            for first in group
-            for second in group
-        ):
+        ) or any(is_after(self.program, *pair) for pair in permutations(group, 2)):
             return None
-        above = flow.block_of[group[0].position]
-        while above >= 0:
+        for above in flow.above(flow.block_of[group[0].position]):
             start = flow.blocks[above].start
             if all(conditions.dominates(above, flow.block_of[e.position]) for e in group):
-                is_whole = conditions.active(above) == sum(access.threads or 0 for access in group)
-                has_guard = self.program.code[start].guard is not None
-                return (
-                    start
-                    if is_whole and not has_guard and flow.loops_around(above) == around
-                    else None
-                )
-            above = flow.dominators.get(above, -1)
+                is_whole = conditions.active(above) == threads and code[start].guard is None
+                return start if is_whole and flow.loops_around(above) == around else None
         return None
 
-    def _of_systems(self, systems: Sequence[Sequence[_Form]]) -> tuple[float, float, bool]:
-        least, most, is_sure = 0.0, 0.0, True
-        lows: list[float] = []
-        for system in systems:
-            low, high, sure = self._together(system)
-            lows.append(low)
-            least, most, is_sure = max(least, low), most + high, is_sure and sure
-        if len(systems) > 1 and self._are_copies([form for system in systems for form in system]):
-            least = sum(lows)
-        return least, most, is_sure
+    def _of_systems(self, systems: Sequence[Sequence[_Form]]) -> tuple[float, float]:
+        lows, highs = zip(*map(self._together, systems), strict=True)
+        every = [form for system in systems for form in system]
+        are_apart = len(systems) > 1 and self._are_copies(every)
+        return sum(lows) if are_apart else max(lows), sum(highs, 0.0)
 
     def _are_copies(self, forms: Sequence[_Form]) -> bool:
         """Whether accesses are copies of one access in a loop of the source, each for its own part
@@ -618,35 +576,30 @@ class Footprints:
         return is_shifted and len(places) == 1 and None not in places
 
     def loops_around(self, access: Access) -> list[Loop]:
-        flow = self.program.flow
-        return flow.loops_around(flow.block_of[access.position])
+        return self.program.loops_at(access.position)
 
-    def _together(self, forms: Sequence[_Form]) -> tuple[float, float, bool]:
+    def _together(self, forms: Sequence[_Form]) -> tuple[float, float]:
         """Bounds for accesses whose boxes lie in one grid."""
-        bounds = [self._bounds(form) for form in forms]
-        least = max(low for low, _, _ in bounds)
-        most = sum(high for _, high, _ in bounds)
-        is_sure = all(sure for _, _, sure in bounds)
+        lows, highs = zip(*map(self._bounds, forms), strict=True)
+        least, most, are_sure = max(lows), sum(highs), all(form.is_sure for form in forms)
         if len(forms) == 1:
-            return least, most, is_sure
+            return least, most
         if self._are_copies(forms):
-            return sum(low for low, _, _ in bounds), most, is_sure
+            return sum(lows), most
         boxes = boxes_of([form.rows for form in forms])
         if boxes is None:
-            return least, most, is_sure
+            return least, most
         whole = volume_of(boxes)
-        apart = sum(form.volume for form in forms)
-        if whole >= apart and all(form.is_sure for form in forms):  # no two boxes share a byte
-            return sum(low for low, _, _ in bounds), most, is_sure
+        if are_sure and whole >= sum(form.volume for form in forms):  # no two boxes share a byte
+            return sum(lows), most
         whole_forms = [form for form in forms if not form.clamps and form.misses < math.inf]
         sure = [box for box, form in zip(boxes, forms, strict=True) if form in whole_forms]
         if sure:
             misses = sum(form.misses * form.access.width for form in whole_forms)
             least = max(least, volume_of(sure) - misses)
-        extra = max(form.clamped for form in forms)
-        if all(form.is_sure for form in forms):
-            most = min(most, whole + extra)
-        return min(least, most), most, is_sure
+        if are_sure:
+            most = min(most, whole + max(form.clamped for form in forms))
+        return min(least, most), most
 
 
 class _Reader:
@@ -656,7 +609,7 @@ class _Reader:
         self.owner = owner
         self.access = access
         self.shape = owner.evaluation.shape
-        self.loops = owner.program.flow.loops_around(owner.program.flow.block_of[access.position])
+        self.loops = owner.loops_around(access)
         self.extents: dict[Base, int] = {}
         self.order: list[str] = []
         self.uneven: list[Loop] = []
@@ -672,8 +625,7 @@ class _Reader:
         if digits is None:
             return None
         indices, constants = digits
-        limited = self._limits()
-        parts = self._parts(indices, limited, constants)
+        parts = self._parts(indices, constants)
         if parts is None:
             return None
         rows = self._rows(parts, constants)
@@ -684,23 +636,19 @@ class _Reader:
         ran = self.access.threads or 0
         times = math.prod(part.values for part in missing)
         names = {f"loop{loop.index}" for loop in self.uneven}
-        is_sure = not self.ragged and not self.shifts
-        repeats = self._repeats(missing)
+        misses = max(0.0, (points - ran) / times)
         if self.shifts:
             misses = math.inf
         elif any(part.base in names for part in missing):
             misses = self._first_misses(points)
-        else:
-            misses = max(0.0, (points - ran) / times)
-        lacks = {str(name) for part in missing for name in self._names(part.base)}
+        lacks = {name for part in missing for name in self._names(part.base)}
         if any(lacks & names for names in self.dependent.values()):
             return None
         return _Form(
             self.access,
             rows,
-            repeats,
-            points,
-            is_sure,
+            self._repeats(missing),
+            not self.ragged and not self.shifts,
             tuple(self.clamps),
             misses,
             frozenset(lacks),
@@ -752,12 +700,8 @@ class _Reader:
                     self.ragged.add(f"loop{loop.index}")
         self.order = [str(name) for name in self.extents]
 
-    def _limits(self) -> list[tuple[Digit, int]]:
-        """Digits that conditions restrict, with the number of values that are left."""
-        limited = map(self._limited, self.owner.conditions.of(self.access.position).known)
-        return [limit for limit in limited if limit is not None]
-
     def _limited(self, comparison: Comparison) -> tuple[Digit, int] | None:
+        """A digit that a condition restricts, and the number of values that are left."""
         left, relation = comparison
         products = [product for product in left.terms if product]
         if len(products) != 1 or len(products[0]) != 1:
@@ -788,8 +732,7 @@ class _Reader:
         waiting = list(offset.terms.items())
         while waiting:
             product, coefficient = waiting.pop()
-            factor = tuple(symbol for symbol in product if symbol.is_uniform)
-            varying = [symbol for symbol in product if not symbol.is_uniform]
+            factor, varying = parted(product)
             if not varying:
                 constants[factor] = constants.get(factor, 0) + coefficient
                 continue
@@ -835,13 +778,13 @@ class _Reader:
     def _parts(
         self,
         digits: Sequence[tuple[Digit, Monomial, int]],
-        limited: Sequence[tuple[Digit, int]],
         constants: dict[Monomial, int],
     ) -> list[Part] | None:
         boxed = self._boxed(digits, constants)
         names = {name for part in boxed for name in self._names(part.base)}
         digits = [term for term in digits if term[0].base not in names]
-        limited = [limit for limit in limited if limit[0].base not in names]
+        known = map(self._limited, self.owner.conditions.of(self.access.position).known)
+        limited = [limit for limit in known if limit and limit[0].base not in names]
         others = self._other_parts(digits, limited, names)
         return None if others is None else [*boxed, *others]
 
@@ -862,10 +805,8 @@ class _Reader:
             if steps is not None:
                 for factor, step in steps.items():
                     constants[factor] = constants.get(factor, 0) + first * step
-                symbols = self.owner.evaluation.symbols
-                base = tuple(
-                    ((symbols.make(name.partition(".")[0], name),), place) for name, place in places
-                )
+                make = self.owner.evaluation.symbols.make
+                base = tuple(((make(name.partition(".")[0], name),), at) for name, at in places)
                 boxed.append(Part(base, 1, count, steps))
         return boxed
 
@@ -960,9 +901,7 @@ class _Reader:
                 ends[factor] = (abs(step), part.values)
         for factor, (step, count) in ends.items():
             # How far the loop goes is not known, unless it fills the distance to the next block.
-            if any(
-                inner_step > step and inner_step != step * count for inner_step, _ in steps[factor]
-            ):
+            if any(step < other != step * count for other, _ in steps[factor]):
                 return None
         rows: dict[Monomial, Row] = {}
         for factor in {*steps, *starts}:
@@ -978,7 +917,7 @@ class _Reader:
     # --- what is missing
 
     def _repeats(self, missing: Sequence[Part]) -> tuple[Repeat, ...]:
-        repeats: dict[tuple[str, str], float] = {}
+        repeats: dict[tuple[RepeatKind, str], float] = {}
         for part in missing:
             left: float = part.values
             names = self._names(part.base)
@@ -988,19 +927,15 @@ class _Reader:
             for name in names:
                 times = left if name == names[-1] else self.extents[name]
                 left /= times
-                if name.startswith("loop"):
+                kind, _, axis = name.partition(".")
+                key: tuple[RepeatKind, str] = ("threads", f"threadIdx.{axis}")
+                if kind == "ctaid":
+                    key = ("blocks", f"blockIdx.{axis}")
+                elif kind.startswith("loop"):
                     loop = self.owner.program.flow.loops[int(name[4:])]
-                    times = loop.trips or part.values
-                    key = ("loop", name[4:])
-                else:
-                    kind, _, axis = name.partition(".")
-                    key = (
-                        ("blocks", f"blockIdx.{axis}")
-                        if kind == "ctaid"
-                        else ("threads", f"threadIdx.{axis}")
-                    )
+                    key, times = ("loop", name[4:]), loop.trips or part.values
                 repeats[key] = repeats.get(key, 1.0) * times
-        return tuple(Repeat(kind, name, times) for (kind, name), times in repeats.items())  # type: ignore[arg-type]
+        return tuple(Repeat(*key, times) for key, times in repeats.items())
 
     def _first_misses(self, points: int) -> float:
         """Executions that the first iteration of an uneven loop may lack, which the address does
@@ -1029,26 +964,20 @@ def _can_replay(access: Access) -> bool:
 # --- several accesses
 
 
-def _without_copies(forms: Sequence[_Form | None], owner: Footprints) -> list[_Form | None]:
+def _without_copies(forms: Sequence[_Form], owner: Footprints) -> list[_Form]:
     """Leaves out accesses that the same threads have made before, to the same addresses."""
-    kept: list[_Form | None] = []
+    kept: list[_Form] = []
     seen: dict[object, list[Access]] = {}
     for form in forms:
-        if form is None:
-            continue
         access = form.access
         conditions = owner.conditions.of(access.position)
-        tested = sorted(
-            f"{form_of(condition.left)} {condition.relation}" for condition in conditions.known
-        )
+        tested = sorted(f"{form_of(left)} {relation}" for left, relation in conditions.known)
         trips = sorted(loop.trips or 0.0 for loop in owner.loops_around(access))
-        form_key = form_of(access.offset)
-        key = (form_key, access.width, access.threads, tuple(tested), tuple(trips))
-        before = seen.setdefault(key, [])
-        if any(is_after(owner.program, earlier, access) for earlier in before):
-            continue
-        before.append(access)
-        kept.append(form)
+        same = (form_of(access.offset), access.width, access.threads, *tested, *trips)
+        before = seen.setdefault(same, [])
+        if not any(is_after(owner.program, earlier, access) for earlier in before):
+            before.append(access)
+            kept.append(form)
     return kept
 
 
@@ -1064,9 +993,8 @@ def _joined(forms: Sequence[_Form], program: SassProgram) -> list[_Form]:
 
 
 def _joined_along(group: Sequence[_Form], program: SassProgram) -> list[_Form]:
-    factors = list(group[0].rows)
     current = list(group)
-    for factor in sorted(factors, key=len):
+    for factor in sorted(group[0].rows, key=len):
         lines: dict[object, list[_Form]] = {}
         for form in current:
             rest = tuple(row.start for f, row in form.rows.items() if f != factor)
@@ -1077,8 +1005,8 @@ def _joined_along(group: Sequence[_Form], program: SassProgram) -> list[_Form]:
 
 
 def _in_line(line: Sequence[_Form], factor: Monomial, program: SassProgram) -> list[_Form]:
-    starts = sorted({form.rows[factor].start for form in line})
     by_start = {form.rows[factor].start: form for form in line}
+    starts = sorted(by_start)
     distances = {b - a for a, b in pairwise(starts)}
     first = by_start[starts[0]]
     kept = [by_start[form.rows[factor].start] for form in line]
@@ -1092,11 +1020,9 @@ def _in_line(line: Sequence[_Form], factor: Monomial, program: SassProgram) -> l
     joined = row_of([*strides, (step, count)], row.start, row.length)
     if joined is None:
         return list(by_start.values())
-    ran = (first.access.threads or 0) * count
-    access = replace(first.access, threads=ran)
-    rows = {**first.rows, factor: joined}
+    access = replace(first.access, threads=(first.access.threads or 0) * count)
     misses = sum(form.misses for form in by_start.values())
-    return [replace(first, access=access, rows=rows, points=first.points * count, misses=misses)]
+    return [replace(first, access=access, rows={**first.rows, factor: joined}, misses=misses)]
 
 
 def _systems(forms: Sequence[_Form]) -> list[list[_Form]]:
@@ -1104,25 +1030,21 @@ def _systems(forms: Sequence[_Form]) -> list[list[_Form]]:
     rows = {f for form in forms for f, row in form.rows.items() if row.size > 1}
     systems: list[list[_Form]] = []
     for form in sorted(forms, key=lambda form: -sum(len(r.levels) for r in form.rows.values())):
-        for system in systems:
-            if _fits(form, system[0], rows):
-                system.append(form)
-                break
-        else:
+        fitting_system = next((s for s in systems if _fits(form, s[0], rows)), None)
+        if fitting_system is None:
             systems.append([form])
+        else:
+            fitting_system.append(form)
     return systems
 
 
 def _fits(form: _Form, grid: _Form, rows: Collection[Monomial]) -> bool:
     """Whether accesses lie in one grid. Offsets of unknown size may lead to anywhere."""
-    starts = [
+    first, second = (
         {f: row.start for f, row in member.rows.items() if f and f not in rows and row.start}
         for member in (form, grid)
-    ]
-    if starts[0] != starts[1]:
+    )
+    if first != second:
         return False
-    for factor, row in form.rows.items():
-        steps = {level.step for level in grid.rows[factor].levels} if factor in grid.rows else set()
-        if any(level.step not in steps for level in row.levels):
-            return False
-    return True
+    steps = {(f, level.step) for f, row in grid.rows.items() for level in row.levels}
+    return all((f, level.step) in steps for f, row in form.rows.items() for level in row.levels)

@@ -17,8 +17,7 @@ from typing import NamedTuple, TypeVar
 Group = tuple[str, ...]
 """Names of indices, in the order of `Tables.extents`. Tables are in row-major order."""
 Part = Mapping[Group, list[int]]
-"""A sum of tables. Groups that have an index in common are one table unless that would be too
-large; `()` is a constant."""
+"""A sum of tables. Groups that have an index in common are one table; `()` is a constant."""
 Factor = tuple[str, ...]
 """Names of parameters whose values are not known, multiplied."""
 Number = Mapping[Factor, Part]
@@ -28,8 +27,6 @@ _LARGEST_TABLE = 1 << 15
 """Entries of one table."""
 _CALL_COST = 2
 """A call of a function costs as much as so many entries."""
-_VALUE_COST = 200
-"""And rows for one value of some indices, as so many."""
 _Entry = TypeVar("_Entry", int, bool)
 
 
@@ -116,16 +113,10 @@ class Tables:
         total = dict(first)
         for group, table in second.items():
             met = [present for present in total if present == group or {*present} & {*group}]
-            size = self.size({*group}.union(*met))
-            if size > _LARGEST_TABLE:
-                met = [group] if group in total else []
-            if met:
-                whole = self.union([group, *met])
-                parts = [*((present, total.pop(present)) for present in met), (group, table)]
-                tables = [self.spread(table, group, whole) for group, table in parts]
-                total[whole] = _merged(operator.add, tables)
-            else:
-                total[group] = table
+            whole = self.union([group, *met])
+            parts = [*((present, total.pop(present)) for present in met), (group, table)]
+            tables = [self.spread(table, group, whole) for group, table in parts]
+            total[whole] = _merged(operator.add, tables)
         return {group: table for group, table in total.items() if any(table)}
 
     def add(self, first: Number | None, second: Number | None) -> Number | None:
@@ -159,12 +150,8 @@ class Tables:
                 for group, table in part.items():
                     for more, values in second.items():
                         whole = self.union((group, more))
-                        pairs = zip(
-                            self.spread(table, group, whole),
-                            self.spread(values, more, whole),
-                            strict=True,
-                        )
-                        products = {whole: [a * b for a, b in pairs]}
+                        sides = self.spread(table, group, whole), self.spread(values, more, whole)
+                        products = {whole: list(map(operator.mul, *sides))}
                         result = self.sum(result, {joined: products})
         return result
 
@@ -221,11 +208,10 @@ class Tables:
     def opposite(self, condition: Condition | None) -> Condition | None:
         if condition is None:
             return None
-        if len(condition.tables) == 1 and not condition.is_opposite:
-            return _simple(
-                {g: [not flag for flag in table] for g, table in condition.tables.items()}
-            )
-        return Condition(condition.tables, not condition.is_opposite)
+        tables, is_opposite = condition
+        if len(tables) == 1 and not is_opposite:
+            return _simple({group: [not flag for flag in tables[group]] for group in tables})
+        return Condition(tables, not is_opposite)
 
     def either(self, first: Condition | None, second: Condition | None) -> Condition | None:
         return self.opposite(self.both(self.opposite(first), self.opposite(second)))
@@ -277,10 +263,10 @@ class Tables:
         """The bytes that accesses of a width at these addresses touch: where rows begin, and the
         runs of bytes in each row."""
         start = number.get((), [0])[0]
-        tables = tuple((group, tuple(table)) for group, table in number.items() if group)
+        varying = {group: table for group, table in number.items() if group}
+        tables = tuple((group, tuple(table)) for group, table in varying.items())
         key = (tables, id(where), width)
         if key not in self._rows:
-            varying = {group: table for group, table in number.items() if group}
             self._rows[key] = (where, self._rows_from_0(varying, self._whole(where), width))
         return {
             rows: [(low + start, high + start) for low, high in spans]
@@ -294,9 +280,7 @@ class Tables:
             met = [other for other in waiting if other & names]
             if met:
                 waiting = [names.union(*met), *(other for other in waiting if not other & names)]
-            elif self.size(names) > _LARGEST_TABLE:
-                return self._rows_of_each(names, number, where, width)
-            elif names:
+            elif names:  # TooLargeError if several tables share an index and are large
                 steps.append(sorted(self._values(names, number, where)))
         steps = [values for values in steps if values != [0]] or [[0]]
         *inner, outer = sorted(steps, key=lambda values: values[-1] - values[0])
@@ -313,51 +297,13 @@ class Tables:
 
     def _values(self, names: Collection[str], number: Part, where: Condition) -> set[int]:
         """The values of a part of a sum that does not depend on the others."""
-        of_names = {
-            group: table for group, table in number.items() if {*group} <= {*names} and group
-        }
         whole = self.union([tuple(names)])
-        flags = [
-            self.spread(table, group, whole)
-            for group, table in where.tables.items()
-            if {*group} <= {*names}
-        ]
-        values = self.table(of_names, whole)
+        holds = where.tables
+        flags = [self.spread(holds[group], group, whole) for group in holds if {*group} <= {*names}]
+        values = self.table(
+            {group: number[group] for group in number if {*group} & {*names}}, whole
+        )
         return {*compress(values, _merged(operator.and_, flags))} if flags else {*values}
-
-    def _rows_of_each(
-        self, names: Collection[str], number: Part, where: Condition, width: int
-    ) -> dict[Rows, Spans]:
-        """The same for each value of the indices that several tables depend on, one by one."""
-        groups = [group for group in (*number, *where.tables) if {*group} <= {*names}]
-        shared = [name for name in names if sum(name in group for group in groups) > 1]
-        count = self.size(shared)
-        if not shared or count == self.size(names):
-            raise TooLargeError
-
-        def cut(group: Group, table: list[_Entry]) -> tuple[Group, list[list[_Entry]]]:
-            rest: Group = tuple(name for name in group if name not in shared)
-            size = self.size(rest)
-            self.spend(count * size)
-            whole = self.spread(table, group, (*shared, *rest))
-            return rest, [whole[at * size : (at + 1) * size] for at in range(count)]
-
-        numbers = [cut(*item) for item in number.items()]
-        conditions = [cut(*item) for item in where.tables.items()]
-        result: dict[Rows, Spans] = {}
-        for at in range(count):
-            flags: Condition | None = ALWAYS
-            for group, holds in conditions:
-                flags = self.both(flags, _simple({group: holds[at]}))
-            if flags is None or flags == NEVER:
-                continue
-            total: Part = {}
-            for group, values in numbers:
-                total = self._added(total, {group: values[at]})
-            self.left -= _VALUE_COST
-            for rows, spans in self.rows(total, flags, width).items():
-                result.setdefault(rows, []).extend(spans)
-        return result
 
 
 def _merged(
@@ -375,18 +321,12 @@ def _simple(tables: Mapping[Group, list[bool]]) -> Condition:
 
 def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Runs in order, without overlaps."""
-    ordered = sorted(spans)
-    if not ordered:
-        return []
     runs: list[tuple[int, int]] = []
-    low, high = ordered[0]
-    for start, end in ordered:
-        if start > high:
-            runs.append((low, high))
-            low, high = start, end
-        elif end > high:
-            high = end
-    runs.append((low, high))
+    for start, end in sorted(spans):
+        if runs and start <= runs[-1][1]:
+            runs[-1] = (runs[-1][0], max(end, runs[-1][1]))
+        else:
+            runs.append((start, end))
     return runs
 
 

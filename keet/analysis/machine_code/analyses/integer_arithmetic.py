@@ -32,7 +32,12 @@ from typing import NamedTuple
 from keet.analysis.machine_code.analyses.purpose import Purpose
 from keet.analysis.machine_code.flow.control_flow import reached
 from keet.analysis.machine_code.flow.program import Kind, Readers, SassProgram, SsaValue
-from keet.analysis.machine_code.instructions.instruction import Instruction, is_move, is_zero
+from keet.analysis.machine_code.instructions.instruction import (
+    Instruction,
+    is_move,
+    is_predicate,
+    is_zero,
+)
 from keet.analysis.machine_code.instructions.opcodes import Role
 from keet.analysis.parameters import BYTES
 
@@ -119,9 +124,8 @@ class _Halves:
             return registers
         if instruction.base == "SHF" and instruction.has("L") and instruction.has("U64"):
             return registers if instruction.has("HI") else []
-        return (
-            registers if _is_sign(instruction, "S32") and self._is_extension(registers[0]) else []
-        )
+        is_sign = _is_sign(instruction, "S32") and self._is_extension(registers[0])
+        return registers if is_sign else []
 
     def _is_extension(self, sign: int) -> bool:
         """Whether 64-bit arithmetic reads the sign as the upper half of a number."""
@@ -146,10 +150,10 @@ class _Halves:
             return not any(o.kind == "immediate" or is_zero(o) for o in factors)
         if not instruction.has("X"):
             return False
-        carry_in = (value for name, value in self.values.read[position].items() if "P" in name)
-        carry_out = (value for name, value in self.values.written[position].items() if "P" in name)
-        beside = [position for value in carry_in for position in self.values.definitions(value)]
-        beside += [user for value in carry_out for user in self.readers.of(value)]
+        carries_in = _predicates(self.values.read[position])
+        beside = [position for value in carries_in for position in self.values.definitions(value)]
+        carries_out = _predicates(self.values.written[position])
+        beside += [user for value in carries_out for user in self.readers.of(value)]
         return any(self.code[position].has("X") for position in beside)
 
     def _passes_on(self, user: int, value: int) -> bool:
@@ -168,10 +172,8 @@ class _Halves:
     def _is_upper_shift(self, user: int, value: int) -> bool:
         """The upper half of a right shift: the same value is shifted as a pair, too."""
         instruction = self.code[user]
-        if (
-            instruction.base != "SHF"
-            or not instruction.has("S32", "U32")
-            or not instruction.has("HI")
+        if instruction.base != "SHF" or not (
+            instruction.has("S32", "U32") and instruction.has("HI")
         ):
             return False
         shifts = instruction.immediates
@@ -184,13 +186,13 @@ class _Halves:
 
     def _needed(self) -> set[int]:
         """Values that something but 64-bit arithmetic needs, with all that leads to them."""
-        every, upper = self.values.all, self.upper
+        upper = self.upper
+
+        def following(value: int) -> Iterator[int]:
+            return (e for e in self.values.behind(self.values.all[value]) if e in upper)
+
         starts = [value for value in upper if value in self.full or self._leaves(value)]
-        return {
-            *reached(
-                starts, lambda value: (e for e in self.values.behind(every[value]) if e in upper)
-            )
-        }
+        return {*reached(starts, following)}
 
     def _leaves(self, value: int) -> bool:
         return any(
@@ -214,25 +216,18 @@ class _Halves:
 
     def _swaps(self, position: int) -> bool:
         """One of three exclusive ors that exchange two registers."""
-        names = set(self.code[position].reads)
         if not _is_xor_of_two(self.code[position]):
             return False
-        start = next(
-            at
-            for at in range(position, -1, -1)
-            if at == 0 or not self._is_xor_within(at - 1, names)
-        )
-        return all(
-            at < len(self.code) and self._is_xor_within(at, names) for at in range(start, start + 3)
-        )
+        names, start = set(self.code[position].reads), position
+        while start and self._is_xor_within(start - 1, names):
+            start -= 1
+        within = range(start, min(start + 3, len(self.code)))
+        return len(within) == 3 and all(self._is_xor_within(at, names) for at in within)
 
     def _is_xor_within(self, position: int, names: set[str]) -> bool:
         instruction = self.code[position]
-        return (
-            _is_xor_of_two(instruction)
-            and set(instruction.reads) == names
-            and set(instruction.writes) <= names
-        )
+        is_of_names = set(instruction.reads) == names and set(instruction.writes) <= names
+        return is_of_names and _is_xor_of_two(instruction)
 
     # --- what goes
 
@@ -242,9 +237,7 @@ class _Halves:
             # Numbers of 64 bits that were loaded are compared as they are.
             return self._reads(position, self.upper) and not self._reads(position, self.needed)
         registers = _registers(self.values.written[position])
-        return (
-            len(registers) == 1 and registers[0] in self.upper and registers[0] not in self.needed
-        )
+        return len(registers) == 1 and registers[0] in self.upper - self.needed
 
     def _reads(self, position: int, values: set[int]) -> bool:
         return any(value in values for value in self.values.read[position].values())
@@ -256,7 +249,7 @@ class _Halves:
         if not (_is_wide(last) and last.has("X")):
             return set()
         is_needed = any(value in self.full for value in _registers(self.values.written[end]))
-        if is_needed or not any(o.kind == "immediate" for o in last.sources[:2]):
+        if is_needed or not _has_constant_factor(last):
             return set()
         positions = reached(
             [end], lambda position: filter(self._is_part, self._added(position)), _LONGEST_PRODUCT
@@ -276,13 +269,11 @@ class _Halves:
         return [value.position for value in values if value.kind is Kind.DEFINITION]
 
     def _is_part(self, position: int) -> bool:
-        instruction = self.code[position]
+        instruction, written = self.code[position], self.values.written[position]
         if _is_wide(instruction):
-            return any(o.kind == "immediate" for o in instruction.sources[:2])
-        written = self.values.written[position]
-        return (
-            is_move(instruction) or instruction.has("X") or _makes_carry_only(instruction, written)
-        )
+            return _has_constant_factor(instruction)
+        is_carry = instruction.has("X") or _makes_carry_only(instruction, written)
+        return is_carry or is_move(instruction)
 
     def _correction_of_sign(self, position: int, gone: set[int]) -> set[int]:
         """The lower half of a division's correction: the product is one of unsigned numbers, so a
@@ -295,15 +286,10 @@ class _Halves:
             if made.kind is not Kind.DEFINITION:
                 continue
             sum_, written = self.code[made.position], self.values.written[made.position]
-            carries = [value for name, value in written.items() if "P" in name]
-            other = values - {made.index}
-            is_other_plus_constant = (
-                sum_.base in ("IADD3", "IADD")
-                and bool(sum_.immediates)
-                and set(self.values.read[made.position].values()) == other
-            )
-            users = {user for carry in carries for user in self.readers.of(carry)}
-            if is_other_plus_constant and users and users <= gone:
+            users = {user for carry in _predicates(written) for user in self.readers.of(carry)}
+            has_constant = sum_.base in ("IADD3", "IADD") and sum_.immediates
+            is_of_other = {*self.values.read[made.position].values()} == values - {made.index}
+            if has_constant and is_of_other and users and users <= gone:
                 return {position, made.position}
         return set()
 
@@ -317,15 +303,16 @@ class _Halves:
 
 
 def _is_xor_of_two(instruction: Instruction) -> bool:
-    return (
-        instruction.opcode == "LOP3"
-        and ", 0x3c," in instruction.text
-        and len(instruction.reads) == 2
-    )
+    is_xor = instruction.opcode == "LOP3" and ", 0x3c," in instruction.text
+    return is_xor and len(instruction.reads) == 2
 
 
 def _is_wide(instruction: Instruction) -> bool:
     return instruction.base == "IMAD" and instruction.has("WIDE")
+
+
+def _has_constant_factor(instruction: Instruction) -> bool:
+    return any(operand.kind == "immediate" for operand in instruction.sources[:2])
 
 
 def _is_pair_shift(instruction: Instruction) -> bool:
@@ -340,7 +327,11 @@ def _is_sign(instruction: Instruction, kind: str) -> bool:
 
 def _registers(written: dict[str, int]) -> list[int]:
     """The values of the registers, without predicates."""
-    return [value for name, value in written.items() if "P" not in name]
+    return [value for name, value in written.items() if not is_predicate(name)]
+
+
+def _predicates(values: dict[str, int]) -> list[int]:
+    return [value for name, value in values.items() if is_predicate(name)]
 
 
 def _makes_carry_only(instruction: Instruction, written: dict[str, int]) -> bool:
@@ -395,7 +386,7 @@ def _repacked(program: SassProgram) -> dict[int, float]:
     """The compiler finds packed instructions for products of single bytes, but takes words apart
     and puts them together again: whole words would be operands as they are."""
     values = program.values
-    packed = [position for position in program.ran if program.code[position].opcode in _PACKED]
+    packed = program.where(lambda instruction: instruction.opcode in _PACKED)
     operands = [
         values.read[position][operand.name]
         for position in packed
@@ -415,8 +406,8 @@ def _repacked(program: SassProgram) -> dict[int, float]:
 
     behind = (values.all[index] for index in reached(operands, following))
     rearranging = {value.position for value in behind if rearranges(value)}
-    executed = sum(program.counts[position] for position in rearranging)
-    usual = _USUAL_PREPARATION * sum(program.counts[position] for position in packed)
+    executed = program.spent(rearranging)
+    usual = _USUAL_PREPARATION * program.spent(packed)
     return dict.fromkeys(rearranging, 1 - usual / executed) if executed > usual else {}
 
 
@@ -432,65 +423,44 @@ class _Bytes:
     # --- extraction
 
     def _words_taken_apart(self) -> set[int]:
-        bytes_of: dict[int, dict[int, int]] = defaultdict(dict)
-        shifts: dict[int, int] = {}
+        bytes_of: dict[int, set[int]] = defaultdict(set)
+        takers: dict[int, set[int]] = defaultdict(set)
         for position in self.program.ran:
-            taken = self._byte(position)
-            if taken is None:
-                continue
-            word, place, shift = taken
-            bytes_of[word][position] = place
-            if shift is not None:
-                shifts[position] = shift
-        positions: set[int] = set()
-        for taken_out in bytes_of.values():
-            if len(set(taken_out.values())) >= _TAKEN_APART:
-                positions |= taken_out.keys()
-                positions |= {shifts[position] for position in taken_out if position in shifts}
-        return positions
+            if taken := self._byte(position):
+                word, place, shift = taken
+                bytes_of[word].add(place)
+                takers[word] |= {position} if shift is None else {position, shift}
+        apart = [word for word, places in bytes_of.items() if len(places) >= _TAKEN_APART]
+        return {position for word in apart for position in takers[word]}
 
     def _byte(self, position: int) -> tuple[int, int, int | None] | None:
         """The word, which of its bytes, and the position of the shift before the mask."""
-        instruction = self.code[position]
-        if (
-            instruction.opcode == "LOP3"
-            and _BYTE_MASK in instruction.immediates
-            and ", 0xc0," in instruction.text
-        ):
-            value = self._source(position)
-            shift = None if value is None else self._shifted(value)
+        instruction, value = self.code[position], self._source(position)
+        if value is None:
+            return None
+        is_mask = _BYTE_MASK in instruction.immediates and ", 0xc0," in instruction.text
+        if instruction.opcode == "LOP3" and is_mask:
+            shift = self._shifted(value)
             if shift is not None:
                 return shift[0], shift[1] // _BYTE_BITS, shift[2]
-            return None if value is None else (value, 0, None)
+            return value, 0, None
         if instruction.opcode == "PRMT":
-            return self._permuted(position)
-        if _top_byte(instruction):
-            value = self._source(position)
-            return None if value is None else (value, BYTES - 1, None)
-        return None
+            return self._permuted(instruction, value)
+        return (value, BYTES - 1, None) if _top_byte(instruction) else None
 
     def _shifted(self, value: int) -> tuple[int, int, int] | None:
         """The word, the shift and the position of a right shift by whole bytes."""
-        made = self.values.all[value]
-        if made.kind is not Kind.DEFINITION:
+        instruction, position = self.program.writer(value), self.values.all[value].position
+        if instruction is None or instruction.opcode != "SHF":
             return None
-        instruction = self.code[made.position]
-        shift = next(iter(instruction.immediates), 0)
-        if (
-            instruction.opcode != "SHF"
-            or not instruction.has("R")
-            or not instruction.has("HI")
-            or shift % _BYTE_BITS
-        ):
-            return None
-        word = self._source(made.position)
-        return None if word is None or not shift else (word, shift, made.position)
+        shift, word = next(iter(instruction.immediates), 0), self._source(position)
+        is_by_bytes = shift and shift % _BYTE_BITS == 0 and instruction.has_all("R", "HI")
+        return (word, shift, position) if is_by_bytes and word is not None else None
 
-    def _permuted(self, position: int) -> tuple[int, int, int | None] | None:
+    def _permuted(self, instruction: Instruction, value: int) -> tuple[int, int, None] | None:
         """`PRMT R1, R2, 0x7771, RZ`: one byte of the first operand, zeros or its sign."""
-        instruction = self.code[position]
-        value, selector = self._source(position), next(iter(instruction.immediates), -1)
-        if value is None or selector < 0:
+        selector = next(iter(instruction.immediates), -1)
+        if selector < 0:
             return None
         nibbles = [selector >> 4 * at & 0xF for at in range(BYTES)]
         place, rest = nibbles[0], set(nibbles[1:])
@@ -536,26 +506,22 @@ class _Bytes:
         needed = self._needed(readers, single)
         arithmetic = {position for position in arithmetic if self._may_go(position, needed)}
         served = self.taken | moves | arithmetic
+        read_by = {
+            at: {user for value in self._registers(at) for user in readers.of(value)}
+            for at in served
+        }
         summed = {position for position in arithmetic if self.code[position].opcode in _SUMMED}
-        fused = {
+        arithmetic -= {
             position
             for position in arithmetic
-            if set(self._registers(position)) & single
-            and self._readers(readers, position) <= summed | moves
+            if set(self._registers(position)) & single and read_by[position] <= summed | moves
         }
-        arithmetic -= fused
-        gone = served - arithmetic
-        return PackedBytes(
-            frozenset(
-                position
-                for position in gone
-                if self._may_go(position, needed) and self._readers(readers, position) <= served
-            ),
-            frozenset(arithmetic),
+        gone = (
+            position
+            for position in served - arithmetic
+            if self._may_go(position, needed) and read_by[position] <= served
         )
-
-    def _readers(self, readers: Readers, position: int) -> set[int]:
-        return {user for value in self._registers(position) for user in readers.of(value)}
+        return PackedBytes(frozenset(gone), frozenset(arithmetic))
 
     def _is_lanewise(self, position: int, single: set[int]) -> bool:
         instruction = self.code[position]
@@ -598,20 +564,13 @@ class _Bytes:
         return not any(value in needed for value in (*self._registers(position), *read))
 
     def _registers(self, position: int) -> list[int]:
-        written = self.values.written[position]
-        return [value for name, value in written.items() if "P" not in name]
+        return _registers(self.values.written[position])
 
 
 def _top_byte(instruction: Instruction) -> bool:
     """A shift that leaves the highest byte, or `LEA.HI R1, R2, R3, RZ, 0x8`, which adds it."""
     if instruction.opcode == "SHF":
-        return (
-            instruction.has("R")
-            and instruction.has("HI")
-            and instruction.immediates == [8 * (BYTES - 1)]
-        )
-    return (
-        instruction.opcode == "LEA"
-        and instruction.has("HI")
-        and instruction.immediates == [_BYTE_BITS]
-    )
+        is_top = instruction.immediates == [_BYTE_BITS * (BYTES - 1)]
+        return is_top and instruction.has_all("R", "HI")
+    is_sum = instruction.opcode == "LEA" and instruction.has("HI")
+    return is_sum and instruction.immediates == [_BYTE_BITS]

@@ -30,10 +30,11 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property, reduce
+from itertools import takewhile
 from typing import Literal, NamedTuple
 
 from keet.analysis.machine_code.analyses.purpose import Purpose
-from keet.analysis.machine_code.flow.control_flow import Loop, reached
+from keet.analysis.machine_code.flow.control_flow import Loop, reached, root_of
 from keet.analysis.machine_code.flow.program import Kind, Readers, SassProgram, SsaValue, is_pure
 from keet.analysis.machine_code.instructions.instruction import (
     Instruction,
@@ -60,11 +61,8 @@ class _Lanes(NamedTuple):
     """Whether it is the lane's number and something that is the same in all lanes."""
 
 
-_OWN_VALUE_PER_LANE, _SAME_IN_WARP, _ZERO = (
-    _Lanes(0, 0),
-    _Lanes(_WARP_POWER, 0),
-    _Lanes(_WARP_POWER, _POWER_IN_ZERO),
-)
+_OWN_VALUE_PER_LANE, _SAME_IN_WARP = _Lanes(0, 0), _Lanes(_WARP_POWER, 0)
+_ZERO = _Lanes(_WARP_POWER, _POWER_IN_ZERO)
 
 
 def lane_groups(
@@ -137,14 +135,12 @@ class _Groups:
     def _decided(self, branches: Sequence[int]) -> int:
         """Power of two of the neighbouring lanes that take these branches together."""
         values, flow = self.program.values, self.program.flow
-        return min(
-            (
-                self.seen(value, flow.block_of[branch]).shared
-                for branch in branches
-                for value in values.read[branch].values()
-            ),
-            default=_WARP_POWER,
+        shared = (
+            self.seen(value, flow.block_of[branch]).shared
+            for branch in branches
+            for value in values.read[branch].values()
         )
+        return min(shared, default=_WARP_POWER)
 
     def _of(self, value: SsaValue) -> _Lanes:
         if value.kind is Kind.DEFINITION:
@@ -152,10 +148,8 @@ class _Groups:
         if value.kind is Kind.GUARDED and value.guard is not None:
             inputs = (*value.inputs, value.guard[0])
             return _Lanes(min(self.seen(source, value.block).shared for source in inputs), 0)
-        loop = self.loops.get(value.block)
-        return (
-            self._at_head(value, loop) if value.kind is Kind.JOIN and loop else _OWN_VALUE_PER_LANE
-        )
+        loop = self.loops.get(value.block) if value.kind is Kind.JOIN else None
+        return self._at_head(value, loop) if loop else _OWN_VALUE_PER_LANE
 
     def _at_head(self, value: SsaValue, loop: Loop) -> _Lanes:
         """A value at the start of each iteration."""
@@ -177,18 +171,14 @@ class _Groups:
         if instruction.base == "SHF" and instruction.has("R"):
             return _shifted_right(instruction, sources)
         amount = instruction.sources[3] if len(sources) > 3 else None
-        if (
-            instruction.base == "LEA"
-            and instruction.has("HI")
-            and amount
-            and amount.kind == "immediate"
-        ):
+        is_high = instruction.base == "LEA" and instruction.has("HI")
+        if is_high and amount and amount.kind == "immediate":
             return _sum([_over(sources[0], _POWER_IN_ZERO - amount.value), sources[1]])
         if instruction.base == "LOP3":
             return self._masked(instruction, sources)
         if is_move(instruction) or instruction.role is Role.CONSTANT:
             return next((source for source in sources if source != _ZERO), _ZERO)
-        if instruction.opcode in ("IADD3", "VIADD", "IADD", "UIADD3") and not instruction.has("X"):
+        if instruction.base in ("IADD3", "VIADD", "IADD") and not instruction.has("X"):
             return _sum(sources)
         if instruction.base == "IMAD" and not instruction.has("X", "HI", "WIDE"):
             first, second, third = (*sources, _ZERO, _ZERO)[:3]
@@ -222,32 +212,22 @@ class _Groups:
             return _Lanes(0, _trailing(x) if x % 32 else _POWER_IN_ZERO, is_index=True)
         if name.startswith("SR_TID."):
             return _Lanes(min(_WARP_POWER, _trailing(x if name.endswith("Y") else x * y)), 0)
-        return (
-            _SAME_IN_WARP
-            if name.startswith(("SR_CTAID", "SR_Cga", "SR_NCTAID", "SR_NTID"))
-            else _OWN_VALUE_PER_LANE
-        )
+        is_of_block = name.startswith(("SR_CTAID", "SR_Cga", "SR_NCTAID", "SR_NTID"))
+        return _SAME_IN_WARP if is_of_block else _OWN_VALUE_PER_LANE
 
     def _masked(self, instruction: Instruction, sources: list[_Lanes]) -> _Lanes:
-        masks = [
-            operand.value for operand in instruction.sources[:3] if operand.kind == "immediate"
-        ]
-        is_and = any(
-            operand.kind == "immediate" and operand.value == 0xC0
-            for operand in instruction.sources[3:4]
+        masks, tables = (
+            [operand.value for operand in operands if operand.kind == "immediate"]
+            for operands in (instruction.sources[:3], instruction.sources[3:4])
         )
-        if is_and and len(masks) == 1:
-            index = next((source for source in sources[:3] if source.is_index), None)
-            if index is not None:
-                bits = _trailing(masks[0] & 0xFFFFFFFF)
-                ones = _trailing((masks[0] + 1) & 0xFFFFFFFF)
-                if bits:
-                    return _Lanes(min(index.aligned, bits, _WARP_POWER), bits)
-                return (
-                    index._replace(aligned=min(index.aligned, ones))
-                    if ones
-                    else _OWN_VALUE_PER_LANE
-                )
+        index = next((source for source in sources[:3] if source.is_index), None)
+        if tables == [0xC0] and len(masks) == 1 and index is not None:
+            bits = _trailing(masks[0] & 0xFFFFFFFF)
+            ones = _trailing((masks[0] + 1) & 0xFFFFFFFF)
+            if bits:
+                return _Lanes(min(index.aligned, bits, _WARP_POWER), bits)
+            aligned = min(index.aligned, ones)
+            return index._replace(aligned=aligned) if ones else _OWN_VALUE_PER_LANE
         return _Lanes(min(source.shared for source in sources[:3]), 0)
 
 
@@ -262,13 +242,8 @@ def _leaving(program: SassProgram, loop: Loop) -> list[int]:
     flow = program.flow
     branching = {block for block in loop.blocks if len(flow.blocks[block].successors) > 1}
     exits = [position for position in flow.leaving(loop) if flow.block_of[position] in branching]
-    passed, block = set[int](), loop.latches[0]
-    while block in loop.blocks:
-        passed.add(block)
-        block = flow.dominators.get(block, -1)
-    is_simple = len(loop.latches) == 1 and passed.issuperset(
-        flow.block_of[position] for position in exits
-    )
+    passed = {*takewhile(loop.blocks.__contains__, flow.above(loop.latches[0]))}
+    is_simple = len(loop.latches) == 1 and {flow.block_of[at] for at in exits} <= passed
     return exits if is_simple else [flow.blocks[block].end - 1 for block in branching]
 
 
@@ -276,19 +251,17 @@ def _within(lanes: _Lanes, shared: int) -> _Lanes:
     """A value that only this many neighbouring lanes have at the same time."""
     if shared >= _WARP_POWER or lanes == _ZERO:
         return lanes
-    return (
-        _OWN_VALUE_PER_LANE if lanes.is_index else lanes._replace(shared=min(lanes.shared, shared))
-    )
+    fewer = lanes._replace(shared=min(lanes.shared, shared))
+    return _OWN_VALUE_PER_LANE if lanes.is_index else fewer
 
 
 def _meet(first: _Lanes, second: _Lanes) -> _Lanes:
     if _ZERO in (first, second):
         return second if first == _ZERO else first
-    if first.is_index == second.is_index:
-        return _Lanes(
-            min(first.shared, second.shared), min(first.aligned, second.aligned), first.is_index
-        )
-    return _OWN_VALUE_PER_LANE
+    if first.is_index != second.is_index:
+        return _OWN_VALUE_PER_LANE
+    shared, aligned = min(first.shared, second.shared), min(first.aligned, second.aligned)
+    return _Lanes(shared, aligned, first.is_index)
 
 
 def _sum(sources: list[_Lanes]) -> _Lanes:
@@ -296,9 +269,8 @@ def _sum(sources: list[_Lanes]) -> _Lanes:
     aligned = min(source.aligned for source in sources)
     if not indices:
         return _Lanes(min(source.shared for source in sources), aligned)
-    is_index = len(indices) == 1 and all(
-        source.shared >= _WARP_POWER for source in sources if not source.is_index
-    )
+    others = (source for source in sources if not source.is_index)
+    is_index = len(indices) == 1 and all(source.shared >= _WARP_POWER for source in others)
     return _Lanes(0, aligned if is_index else 0, is_index)
 
 
@@ -308,9 +280,8 @@ def _product(first: _Lanes, second: _Lanes, instruction: Instruction) -> _Lanes:
             return lanes
     if _ZERO in (first, second):
         return _ZERO
-    return _Lanes(
-        min(first.shared, second.shared), min(_POWER_IN_ZERO, first.aligned + second.aligned)
-    )
+    aligned = min(_POWER_IN_ZERO, first.aligned + second.aligned)
+    return _Lanes(min(first.shared, second.shared), aligned)
 
 
 def _shifted_right(instruction: Instruction, sources: list[_Lanes]) -> _Lanes:
@@ -391,8 +362,8 @@ class _Products:
         self.program = program
         self.code = program.code
         self.values = program.values
-        self.root: dict[int, int] = {}
-        """Sums by what is added to them: values of one sum have one root."""
+        self.sums = [*range(len(program.values.all))]
+        """Links between values that are added to each other: those of one sum have one root."""
         self.known: dict[int, _Origin] = {}
         self.tiles = [tile for group in self._connected() if (tile := self._tile(group))]
 
@@ -401,12 +372,12 @@ class _Products:
     def _connected(self) -> Iterable[list[_Product]]:
         """Multiply-adds by the values that they share."""
         every = [product for at in self.program.ran if (product := self._product(at))]
-        sets: dict[int, int] = {}
+        sets = [*range(len(self.values.all))]
         for product in every:
-            _join(sets, product.left, product.right)
+            sets[root_of(sets, product.left)] = root_of(sets, product.right)
         groups = defaultdict[int, list[_Product]](list)
         for product in every:
-            groups[_root(sets, product.left)].append(product)
+            groups[root_of(sets, product.left)].append(product)
         return groups.values()
 
     def _product(self, position: int) -> _Product | None:
@@ -414,9 +385,8 @@ class _Products:
         factors = instruction.sources[:3]
         if instruction.opcode not in _PRODUCTS or len(factors) < len("abc") or is_move(instruction):
             return None
-        if not all(o.is_register and o.name for o in factors[:2]) or instruction.has(
-            "WIDE", "HI", "X"
-        ):
+        are_registers = all(o.is_register and o.name for o in factors[:2])
+        if not are_registers or instruction.has("WIDE", "HI", "X"):
             return None
         read, written = self.values.read[position], self.values.written[position]
         left, right = (self._copied(read[o.name]) for o in factors[:2])
@@ -424,19 +394,17 @@ class _Products:
         if left == right or result is None:
             return None
         if factors[2].is_register and not is_zero(factors[2]):
-            _join(self.root, read[factors[2].name], result)
+            self.sums[root_of(self.sums, read[factors[2].name])] = root_of(self.sums, result)
         return _Product(position, left, right, result)
 
     def _copied(self, value: int) -> int:
         """The value that moves have copied."""
         for _ in range(_MOST_STEPS):
-            made = self.values.all[value]
-            if made.kind is not Kind.DEFINITION or not is_move(self.code[made.position]):
+            writer = self.program.writer(value)
+            read = self.values.behind(self.values.all[value])
+            if writer is None or not is_move(writer) or len(read) != 1:
                 break
-            read = list(self.values.read[made.position].values())
-            if len(read) != 1:
-                break
-            value = read[0]
+            (value,) = read
         return value
 
     def _tile(self, products: list[_Product]) -> list[_Product]:
@@ -445,44 +413,31 @@ class _Products:
         for product in products:
             partners[product.left].add(product.right)
             partners[product.right].add(product.left)
-        first = products[0].left
-        others = partners[first]
-        partners_of_other = partners[next(iter(others))]
-        is_outer = not partners_of_other & others and all(
-            partners[value] == (others if value in partners_of_other else partners_of_other)
-            for value in partners
+        others = partners[products[0].left]
+        some = partners[next(iter(others))]
+        is_outer = not some & others and all(
+            partners[value] == (others if value in some else some) for value in partners
         )
-        sums = {_root(self.root, product.sum) for product in products}
-        is_once = len(products) == len(partners_of_other) * len(others) == len(sums)
-        return (
-            products
-            if is_outer and is_once and min(len(partners_of_other), len(others)) > 1
-            else []
-        )
+        sums = {root_of(self.sums, product.sum) for product in products}
+        is_once = len(products) == len(some) * len(others) == len(sums)
+        return products if is_outer and is_once and min(len(some), len(others)) > 1 else []
 
     # --- what is multiplied
 
     def result(self) -> OuterProducts:
         counts = self.program.counts
         products = [product for tile in self.tiles for product in tile]
-        sums = {_root(self.root, product.sum) for product in products}
+        sums = {root_of(self.sums, product.sum) for product in products}
         warps = max(counts[0], 1)
         related = {product.position for product in products}
         kinds = Counter[FactorType]()
         for product in products:
             kinds[self._kind(product, related)] += counts[product.position]
-        widths = (_PRODUCTS[self.code[product.position].opcode] for product in products)
-        amount = sum(
-            counts[product.position] * width
-            for product, width in zip(products, widths, strict=True)
-        )
-        depth = amount / warps / len(sums)
+        positions = frozenset(product.position for product in products)
+        amount = sum(counts[at] * _PRODUCTS[self.code[at].opcode] for at in positions)
+        ((kind, _),) = kinds.most_common(1)
         return OuterProducts(
-            frozenset(product.position for product in products),
-            frozenset(related),
-            kinds.most_common(1)[0][0],
-            depth,
-            amount,
+            positions, frozenset(related), kind, amount / warps / len(sums), amount
         )
 
     def _kind(self, product: _Product, related: set[int]) -> FactorType:
@@ -518,13 +473,10 @@ class _Products:
         """The same of the values that are stored in shared memory: of any of them for bytes, and of
         all for halves, since it is not known which of them is which factor."""
         stored: list[int] = []
-        for position in self.program.ran:
-            instruction = self.code[position]
-            if instruction.opcode == "STS":
-                where = instruction.memory
-                address = (where.name, where.uniform) if where else ()
-                read = self.values.read[position]
-                stored += [value for name, value in read.items() if name not in address]
+        for position in self.program.where(lambda instruction: instruction.opcode == "STS"):
+            address = self.program.address_values(position)
+            read = self.values.read[position].values()
+            stored += [value for value in read if value not in address]
         every = self._followed(stored)
         are_halves = bool(stored) and all(self._followed([value]).is_half for value in stored)
         return every._replace(is_half=are_halves)
@@ -541,14 +493,12 @@ class _Products:
                     is_narrow |= instruction.width == 1
                     if instruction.opcode in SHARED_LOADS:
                         path.add(position)
-                elif (
-                    instruction.opcode in _CHANGES
-                    or is_move(instruction)
-                    or _widens_half(instruction)
-                ):
+                    continue
+                widens = _widens_half(instruction)
+                if instruction.opcode in _CHANGES or is_move(instruction) or widens:
                     path.add(position)
                     is_narrow |= _takes_byte(instruction)
-                    is_half |= _widens_half(instruction)
+                    is_half |= widens
                     yield from self.values.read[position].values()
 
         reached(values, following, _MOST_STEPS)
@@ -573,17 +523,6 @@ def _takes_byte(instruction: Instruction) -> bool:
     return is_mask and 0 < instruction.immediates[0] <= _BYTE
 
 
-def _root(sets: dict[int, int], value: int) -> int:
-    while sets.get(value, value) != value:
-        sets[value] = sets.get(sets[value], sets[value])
-        value = sets[value]
-    return value
-
-
-def _join(sets: dict[int, int], first: int, second: int) -> None:
-    sets[_root(sets, first)] = _root(sets, second)
-
-
 _ARITHMETIC = (Role.FLOAT, Role.INTEGER, Role.MOVE)
 _MOST_INSTRUCTIONS = 64
 """Most instructions between a load and the stores of its group."""
@@ -606,9 +545,8 @@ class ExchangeSteps(NamedTuple):
 
 def exchange_steps(program: SassProgram) -> ExchangeSteps | None:
     """None if the kernel has no such steps."""
-    code, counts = program.code, program.counts
-    loads = [position for position in program.ran if code[position].opcode == "LDS"]
-    barriers = sum(counts[position] for position in program.ran if code[position].is_barrier)
+    loads = program.where(lambda instruction: instruction.opcode == "LDS")
+    barriers = program.spent(program.where(lambda instruction: instruction.is_barrier))
     if not loads or not barriers:
         return None
     readers = Readers(program)
@@ -621,14 +559,11 @@ def exchange_steps(program: SassProgram) -> ExchangeSteps | None:
     exchanged = {group for group, stores in groups.items() if 1 < len(group) == stores}
     taken = {load for group in exchanged for load in group}
     stores = {store for store, group in behind.items() if frozenset(group) in exchanged}
-    executed = sum(counts[load] for load in taken)
+    executed = program.spent(taken)
     if not executed:
         return None
-    bits = (
-        sum(math.log(len(group)) * sum(counts[load] for load in group) for group in exchanged)
-        / executed
-    )
-    return ExchangeSteps(frozenset(taken | stores), math.exp(bits), executed / barriers)
+    logs = sum(math.log(len(group)) * program.spent(group) for group in exchanged)
+    return ExchangeSteps(frozenset(taken | stores), math.exp(logs / executed), executed / barriers)
 
 
 def _stores(readers: Readers, load: int) -> set[int]:

@@ -102,16 +102,15 @@ def latency(program: SassProgram, position: int) -> int:
 
 def loop_chains(program: SassProgram) -> list[LoopChains]:
     """One entry per loop with more than one iteration, by share of executed instructions."""
-    total = sum(program.counts) or 1
     heads: dict[int, list[int]] = {}
     for value in program.values.all:
         if value.kind is Kind.JOIN and value.inputs:
             heads.setdefault(value.block, []).append(len(program.code) + value.index)
-    chains_of_loops = [
-        _chains(program, loop, total, heads.get(loop.header, []))
+    chains_of_loops = (
+        _chains(program, loop, heads.get(loop.header, []))
         for loop in program.flow.loops
         if loop.trips is None or loop.trips > 1
-    ]
+    )
     return sorted(chains_of_loops, key=lambda chains: (-chains.share, chains.loop))
 
 
@@ -120,7 +119,7 @@ def _own_positions(program: SassProgram, loop: Loop) -> list[int]:
     return program.ran_in(e for e in sorted(loop.blocks) if loop_of.get(e) == loop.index)
 
 
-def _chains(program: SassProgram, loop: Loop, total: int, heads: list[int]) -> LoopChains:
+def _chains(program: SassProgram, loop: Loop, heads: list[int]) -> LoopChains:
     positions = _own_positions(program, loop)
     depth, chain = _load_depth(program, loop)
     recurrence, exchanges = _recurrence(program, loop, heads), _exchanges(program, loop)
@@ -129,7 +128,7 @@ def _chains(program: SassProgram, loop: Loop, total: int, heads: list[int]) -> L
         loop.trips,
         len(positions),
         sum(program.code[position].opcode in FAR for position in positions),
-        sum(program.counts[position] for position in positions) / total,
+        program.share(positions),
         recurrence,
         depth,
         chain,
@@ -203,12 +202,9 @@ class _Graph:
         return definition.position if definition.kind is Kind.DEFINITION else self.base + value
 
     def is_inside(self, node: int) -> bool:
-        block = (
-            self.program.flow.block_of[node]
-            if node < self.base
-            else self.program.values.all[node - self.base].block
-        )
-        return block in self.loop.blocks
+        if node < self.base:
+            return self.program.flow.block_of[node] in self.loop.blocks
+        return self.program.values.all[node - self.base].block in self.loop.blocks
 
     def is_head(self, node: int) -> bool:
         """Whether a node passes a value from one iteration to the next."""
@@ -219,14 +215,12 @@ class _Graph:
 
     def inputs(self, node: int) -> list[int]:
         """Nodes inside the loop that a node needs."""
-        inside = self.known.get(node)
-        if inside is None:
-            values = self.program.values
-            read = values.read[node].values() if node < self.base else ()
-            inputs = read if node < self.base else values.all[node - self.base].inputs
-            nodes = dict.fromkeys(self.node(value) for value in inputs)
-            inside = self.known[node] = [needed for needed in nodes if self.is_inside(needed)]
-        return inside
+        if node not in self.known:
+            values, is_value = self.program.values, node >= self.base
+            read = values.all[node - self.base].inputs if is_value else values.read[node].values()
+            nodes = dict.fromkeys(map(self.node, read))
+            self.known[node] = [needed for needed in nodes if self.is_inside(needed)]
+        return self.known[node]
 
 
 Best = tuple[int, int, int]
@@ -234,7 +228,6 @@ Best = tuple[int, int, int]
 
 
 def _longest(
-    program: SassProgram,
     graph: _Graph,
     ends: Iterable[int],
     starts: Collection[int] | None,
@@ -251,7 +244,7 @@ def _longest(
         node, is_ready = stack.pop()
         if is_ready:
             active.discard(node)
-            best[node] = _extended(program, graph, node, best, starts)
+            best[node] = _extended(graph, node, best, starts)
         elif node in best or node in active:
             continue
         elif graph.is_head(node):
@@ -265,7 +258,6 @@ def _longest(
 
 
 def _extended(
-    program: SassProgram,
     graph: _Graph,
     node: int,
     best: Mapping[int, Best | None],
@@ -273,8 +265,8 @@ def _extended(
 ) -> Best | None:
     cycles = loads = 0
     if node < graph.base:
-        cycles = latency(program, node)
-        loads = int(program.code[node].opcode in FAR)
+        cycles = latency(graph.program, node)
+        loads = int(graph.program.code[node].opcode in FAR)
     longest: Best | None = (cycles, loads, -1) if starts is None else None
     for source in graph.inputs(node):
         before = best.get(source)
@@ -306,7 +298,7 @@ def _recurrence(program: SassProgram, loop: Loop, joins: list[int]) -> Chain | N
     for cycle in _cycles(graph, joins):
         heads = [node for node in cycle if graph.is_head(node)]
         ends = [end for head in heads for end in graph.inputs(head) if end in cycle]
-        longest = _longest(program, graph, ends, set(heads), cycle)
+        longest = _longest(graph, ends, set(heads), cycle)
         for end in ends:
             reached = longest.get(end)
             if reached is None or not reached[0]:
@@ -360,28 +352,17 @@ _COUNTING_STEPS = 3
 
 def _matters(program: SassProgram, chain: Chain) -> bool:
     roles = {program.code[position].role for position in chain.positions}
-    if roles <= {Role.INTEGER, Role.MOVE, Role.PREDICATE}:
-        return chain.length > _COUNTING_STEPS
-    return True
+    may_count = roles <= {Role.INTEGER, Role.MOVE, Role.PREDICATE}
+    return not may_count or chain.length > _COUNTING_STEPS
 
 
 def _load_depth(program: SassProgram, loop: Loop) -> tuple[int, tuple[int, ...]]:
-    graph = _Graph(program, loop)
-    loads = [
-        position
-        for position in _own_positions(program, loop)
-        if program.code[position].opcode in FAR
-    ]
-    best = _longest(program, graph, loads, None)
-    deepest = max(loads, key=lambda load: (_loads(best, load), -load), default=None)
+    graph, code = _Graph(program, loop), program.code
+    loads = [at for at in _own_positions(program, loop) if code[at].opcode in FAR]
+    best = _longest(graph, loads, None)
+    depths = {load: longest[1] if (longest := best.get(load)) else 0 for load in loads}
+    deepest = max(loads, key=lambda load: (depths[load], -load), default=None)
     if deepest is None:
         return 0, ()
-    path = [
-        position for position in _path(graph, deepest, best) if program.code[position].opcode in FAR
-    ]
-    return _loads(best, deepest), tuple(path)
-
-
-def _loads(best: Mapping[int, Best | None], node: int) -> int:
-    longest = best.get(node)
-    return longest[1] if longest else 0
+    path = (at for at in _path(graph, deepest, best) if code[at].opcode in FAR)
+    return depths[deepest], tuple(path)

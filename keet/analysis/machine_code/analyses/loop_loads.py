@@ -68,12 +68,12 @@ def repeated_loads(
     """In the order of the code."""
     fixed = never_written(program, accesses)
     repetition = _Repetition(program, fixed, evaluation)
-    repeated = []
-    for access in fixed:
-        loops, times = repetition.of(access.position)
-        if loops:
-            repeated.append(RepeatedLoad(access, tuple(loop.index for loop in loops), times))
-    return repeated
+    made = ((access, *repetition.of(access.position)) for access in fixed)
+    return [
+        RepeatedLoad(access, tuple(loop.index for loop in loops), times)
+        for access, loops, times in made
+        if loops
+    ]
 
 
 class _Repetition:
@@ -87,20 +87,20 @@ class _Repetition:
         self.fixed = {load.position for load in fixed}
         self.known: dict[int, Steadiness] = {}
         # The text does not show where control goes from an indirect jump.
-        self.is_known = not any(program.code[position].opcode in _JUMPS for position in program.ran)
+        self.is_known = not program.where(_jumps)
 
     def of(self, position: int, *, only_address: bool = False) -> tuple[list[Loop], float]:
         """The loops that repeat it, the outermost first, and how often a thread accesses each of
         its addresses because of them."""
-        repeating, times, flow = list[Loop](), 1.0, self.program.flow
-        around = flow.loops_around(flow.block_of[position]) if self.is_known else []
-        for loop in reversed(around if self.program.counts[position] else []):
-            trips = iterations_of(self.program, loop)
-            steady = self._steadiness(loop) if trips is not None and trips >= LEAST_TIMES else None
+        repeating, times = list[Loop](), 1.0
+        is_asked = self.is_known and self.program.counts[position]
+        for loop in reversed(self.program.loops_at(position) if is_asked else []):
+            trips = iterations_of(self.program, loop) or 0.0
+            steady = self._steadiness(loop) if trips >= LEAST_TIMES else None
             part = steady.repeats(position, only_address=only_address) if steady else 0.0
-            if part * (trips or 0.0) >= LEAST_TIMES:
+            if part * trips >= LEAST_TIMES:
                 repeating.append(loop)
-                times *= part * (trips or 0.0)
+                times *= part * trips
         return repeating, times
 
     def _steadiness(self, loop: Loop) -> Steadiness | None:
@@ -109,7 +109,8 @@ class _Repetition:
         return self.known.get(loop.index)
 
 
-_JUMPS = words("BRX BRXU JMX JMXU")
+def _jumps(instruction: Instruction) -> bool:
+    return instruction.opcode in ("BRX", "BRXU", "JMX", "JMXU")
 
 
 class RepeatedStore(NamedTuple):
@@ -153,9 +154,7 @@ def _read_back(
     positions = []
     for access in accesses:
         inside = program.flow.block_of[access.position] in loop.blocks
-        if access is store or not inside or access.kind == "store":
-            continue
-        if written.isdisjoint(_pointers(access)):
+        if not inside or access.kind == "store" or written.isdisjoint(_pointers(access)):
             continue
         is_same = access.pointer == store.pointer and (form_of(access.offset), access.width) == form
         if access.kind != "load" or not is_same or store.pointer in (LOADED, SEVERAL):
@@ -173,7 +172,7 @@ def unchanged(
 ) -> list[int]:
     """Those of the instructions in a loop whose results certainly are the same in every
     iteration."""
-    if any(program.code[position].opcode in _JUMPS for position in program.ran):
+    if program.where(_jumps):
         return []
     fixed = {load.position for load in never_written(program, accesses)}
     steady = Steadiness(program, program.flow.loops[loop], fixed, evaluation)
@@ -237,29 +236,23 @@ def _array(  # noqa: PLR0913, PLR0917 - what it is made of
         form = (*form_of(load.access.offset), load.access.width)
         is_cut = any(str(term).endswith("...") for term in form)
         key: object = load.access.position if is_cut else form
-        earlier = first.get(key)
-        if earlier is None or _once(load) > _once(earlier):
-            first[key] = load
+        first[key] = max(first.get(key, load), load, key=_once)
     once = sum(map(_once, first.values()))
     bytes_of_block = bytes_of_thread = None
     if shape.grid and shape.block:
         blocks, threads = math.prod(shape.grid), math.prod(shape.block)
-        entries = program.flow.loops[loop].entries or 1
+        flow, asked = program.flow, first.values()
+        entries = flow.loops[loop].entries or 1
         # Blocks may enter the loop several times, each time with other data.
         visits = blocks * max(1.0, entries / (blocks * -(-threads // WARP)))
-        bytes_of_block = sum(
-            _in_a_block(program, load, entries, visits, sectors) for load in first.values()
-        )
+        bytes_of_block = sum(_in_a_block(program, load, entries, visits, sectors) for load in asked)
         bytes_of_thread = once / threads / visits
-        header = program.flow.loops[loop].header
-        fixed = {f"loop{outer.index}" for outer in program.flow.loops_around(header)[1:]}
-        shapes = [
-            shape_of(_in_one_entry(load.access.offset, fixed), load.access.width)
-            for load in first.values()
-        ]
-        if None not in shapes:
-            bound = bound_of([shape for shape in shapes if shape is not None]).bytes
-            bytes_of_block = min(bytes_of_block, bound)
+        outer = flow.loops_around(flow.loops[loop].header)[1:]
+        offsets = ((_in_one_entry(load.access.offset, outer), load.access.width) for load in asked)
+        shapes = [shape_of(*offset) for offset in offsets]
+        known = [shape for shape in shapes if shape is not None]
+        if len(known) == len(shapes):
+            bytes_of_block = min(bytes_of_block, bound_of(known).bytes)
     return RepeatedArray(
         pointer,
         loop,
@@ -300,19 +293,16 @@ _THREAD_NAMES = frozenset({"tid.x", "tid.y", "tid.z", "data", "unknown", "path"}
 """What addresses of threads of one block may differ by."""
 
 
-def _in_one_entry(offset: Polynomial, loops: Collection[str]) -> Polynomial:
+def _in_one_entry(offset: Polynomial, loops: Sequence[Loop]) -> Polynomial:
     """Indices of the block and the counters of these loops as unknown numbers."""
+    counters = {f"loop{loop.index}" for loop in loops}
     fixed = {
         symbol: Symbol("param", symbol.name, order=symbol.order)
         for symbol in offset.symbols
-        if symbol.kind == "ctaid" or (symbol.kind == "loop" and symbol.name in loops)
+        if symbol.kind == "ctaid" or (symbol.kind == "loop" and symbol.name in counters)
     }
-    return Polynomial(
-        {
-            tuple(fixed.get(symbol, symbol) for symbol in product): coefficient
-            for product, coefficient in offset.terms.items()
-        }
-    )
+    terms = offset.terms.items()
+    return Polynomial({tuple(fixed.get(s, s) for s in product): times for product, times in terms})
 
 
 # --- memory that stays the same
@@ -320,11 +310,9 @@ def _in_one_entry(offset: Polynomial, loops: Collection[str]) -> Polynomial:
 
 def never_written(program: SassProgram, accesses: Sequence[Access]) -> list[Access]:
     """Loads from arrays that no instruction of the launch writes."""
-    written: set[str] = set()
-    for access in accesses:
-        if access.kind in ("store", "atomic") and program.counts[access.position]:
-            written |= _pointers(access)
-    if any(program.code[position].opcode in _BULK_STORES for position in program.ran):
+    writing = (access for access in accesses if access.kind in ("store", "atomic"))
+    written = {name for access in writing for name in _pointers(access)}
+    if program.where(lambda instruction: instruction.opcode in _BULK_STORES):
         written.add(LOADED)  # descriptors do not show which array they write
     return [
         access
@@ -350,6 +338,13 @@ def _pointers(access: Access) -> set[str]:
         return {access.pointer}
     names = {symbol.name for symbol in access.offset.symbols if symbol.kind == "param"}
     return names if access.pointer == SEVERAL else names | {LOADED}
+
+
+def writes_memory_of(load: Instruction, opcodes: Collection[str]) -> bool:
+    """Whether code with these opcodes writes the shared or local memory that a load reads."""
+    if load.opcode in SHARED:
+        return not _SHARED_WRITES.isdisjoint(opcodes)
+    return load.opcode in LOCAL and not _LOCAL_WRITES.isdisjoint(opcodes)
 
 
 # --- what changes in a loop
@@ -430,10 +425,8 @@ class Steadiness:
         if not self.uneven:
             return False
         made = self.program.values.all[value].block
-        return any(
-            inner.index in self.uneven and made in inner.blocks and block not in inner.blocks
-            for inner in self.inner
-        )
+        uneven = (inner.blocks for inner in self.inner if inner.index in self.uneven)
+        return any(made in blocks and block not in blocks for blocks in uneven)
 
     def _merge_changes(self, index: int) -> bool:
         value = self.program.values.all[index]
@@ -460,10 +453,8 @@ class Steadiness:
 
     def _result_changes(self, position: int, block: int) -> bool:
         instruction = self.program.code[position]
-        if (
-            instruction.role in (Role.ATOMIC, Role.UNKNOWN, Role.COPY)
-            or instruction.opcode in _UNFOLLOWED_OPCODES
-        ):
+        is_unfollowed = instruction.opcode in _UNFOLLOWED_OPCODES
+        if is_unfollowed or instruction.role in (Role.ATOMIC, Role.UNKNOWN, Role.COPY):
             return True
         if instruction.role is Role.SPECIAL and not any(
             operand.name.startswith(_OF_THREAD) for operand in instruction.operands
@@ -471,53 +462,42 @@ class Steadiness:
             return True
         if instruction.role is Role.LOAD and not self._is_kept(position, instruction):
             return True
+        return self._reads_change(position, block)
+
+    def _reads_change(self, position: int, block: int) -> bool:
         reads = self.program.values.read[position].values()
         return any(self._changes(value, block) for value in reads)
 
     def _is_kept(self, position: int, instruction: Instruction) -> bool:
         """Whether nothing in the loop writes what a load may read."""
-        if instruction.opcode in SHARED:
-            return self._opcodes.isdisjoint(SHARED_WRITES)
-        if instruction.opcode in LOCAL:
-            return "STL" not in self._opcodes and "ST" not in self._opcodes
-        return position in self.fixed
+        in_memory_of_block = instruction.opcode in SHARED | LOCAL
+        is_written = writes_memory_of(instruction, self._opcodes)
+        return not is_written if in_memory_of_block else position in self.fixed
 
     # --- conditions
 
     def _is_open(self, branch: int) -> bool:
         """Whether the condition of a branch may change between iterations."""
-        block = self.program.flow.block_of[branch]
-        reads = self.program.values.read[branch].values()
-        return any(self._changes(value, block) for value in reads)
+        return self._reads_change(branch, self.program.flow.block_of[branch])
 
     def _exits(self, loop: Loop) -> list[int]:
-        blocks = self.program.flow.blocks
-        return [
-            blocks[block].end - 1
-            for block in loop.blocks
-            if any(after not in loop.blocks for after in blocks[block].successors)
-            or self.program.code[blocks[block].end - 1].opcode in ("EXIT", "RET")
-        ]
+        code, blocks = self.program.code, self.program.flow.blocks
+        ends = (blocks[block].end - 1 for block in loop.blocks)
+        ending = [end for end in ends if code[end].opcode in ("EXIT", "RET")]
+        return [*self.program.flow.leaving(loop), *ending]
 
     def _paths(self, block: int) -> tuple[int, ...]:
         """Branches that decide by which path control comes to a block. At the head of an inner
         loop: to its first iteration."""
-        if block in self._decisions:
-            return self._decisions[block]
-        flow = self.program.flow
-        inner = next((loop.blocks for loop in self.inner if loop.header == block), frozenset())
-        top = flow.dominators.get(block, -1)
-        before = [
-            predecessor
-            for predecessor in flow.blocks[block].predecessors
-            if predecessor not in inner
-        ]
-        branches = tuple(
-            flow.blocks[lead].end - 1
-            for lead in self._leading_to(before, end=top, without=block)
-            if len(flow.blocks[lead].successors) > 1
-        )
-        self._decisions[block] = branches if len(before) > 1 else ()
+        if block not in self._decisions:
+            flow = self.program.flow
+            inner = next((loop.blocks for loop in self.inner if loop.header == block), frozenset())
+            before = [other for other in flow.blocks[block].predecessors if other not in inner]
+            top = flow.dominators.get(block, -1)
+            leads = self._leading_to(before, end=top, without=block) if len(before) > 1 else ()
+            self._decisions[block] = tuple(
+                flow.blocks[lead].end - 1 for lead in leads if len(flow.blocks[lead].successors) > 1
+            )
         return self._decisions[block]
 
     def _conditions(self, block: int) -> list[int]:
@@ -529,12 +509,8 @@ class Steadiness:
         avoids = self._leading_to(others, end=head, without=block)
         branches = []
         for lead in leads:
-            after = [
-                successor
-                for successor in flow.blocks[lead].successors
-                if successor in self.loop.blocks
-            ]
-            comes = any(successor in leads and successor != head for successor in after)
+            after = self.loop.blocks.intersection(flow.blocks[lead].successors)
+            comes = any(successor in leads for successor in after - {head})
             misses = any(successor in avoids or successor == head for successor in after)
             if comes and misses:
                 branches.append(flow.blocks[lead].end - 1)
@@ -545,20 +521,19 @@ class Steadiness:
     ) -> Collection[int]:
         """Blocks from which control comes to one of these, without going through two others."""
         blocks = self.program.flow.blocks
-        return reached(
-            starts,
-            lambda block: (
-                predecessor
-                for predecessor in blocks[block].predecessors
-                if block != end and predecessor != without
-            ),
-        )
+
+        def before(block: int) -> list[int]:
+            others = blocks[block].predecessors if block != end else ()
+            return [other for other in others if other != without]
+
+        return reached(starts, before)
 
 
 _NEARLY_ALWAYS = 0.98
 """Part of the iterations: a load behind a condition that nearly always holds."""
+_LOCAL_WRITES = words("STL ST")
 _OF_THREAD = ("SR_TID", "SR_CTAID", "SR_NTID", "SR_NCTAID", "SR_LANEID", "SRZ", "SR_CgaCtaId")
 """Special registers that stay the same as long as a thread lives."""
 _UNFOLLOWED_OPCODES = TEXTURES | words("B2R B2UR CS2UR BMOV PCNT SULD ELECT")
 """Results that come from a state which is not followed here."""
-SHARED_WRITES = SHARED - SHARED_LOADS | COPIES | words("STAS REDAS ST ATOM SYNCS")
+_SHARED_WRITES = SHARED - SHARED_LOADS | COPIES | words("STAS REDAS ST ATOM SYNCS")

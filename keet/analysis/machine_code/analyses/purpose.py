@@ -7,13 +7,20 @@ from predicates. If a result has several uses, addresses come before data, and d
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from itertools import islice
 
 from keet.analysis.machine_code.flow.control_flow import reached
 from keet.analysis.machine_code.flow.program import Kind, SassProgram, SsaValue
-from keet.analysis.machine_code.instructions.instruction import Instruction, is_move, is_zero, span
+from keet.analysis.machine_code.instructions.instruction import (
+    Instruction,
+    is_move,
+    is_predicate,
+    is_zero,
+    span,
+)
 from keet.analysis.machine_code.instructions.opcodes import GLOBAL, LOCAL, STACK, TEXTURES, Role
 
 
@@ -53,18 +60,15 @@ instructions that write predicates only are classified before."""
 def purposes(program: SassProgram) -> list[Purpose]:
     """Purposes by position. Code that never ran is classified by its opcode only."""
     uses = _Uses(program)
-    return [
-        _purpose(instruction, position, uses) for position, instruction in enumerate(program.code)
-    ]
+    return [_purpose(each, position, uses) for position, each in enumerate(program.code)]
 
 
 def mix(program: SassProgram, purposes: Sequence[Purpose]) -> list[tuple[Purpose, int]]:
     """Executed warp instructions by purpose, largest first."""
-    sums: dict[Purpose, int] = {}
-    for purpose, count in zip(purposes, program.counts, strict=True):
-        if count:
-            sums[purpose] = sums.get(purpose, 0) + count
-    return sorted(sums.items(), key=lambda pair: -pair[1])
+    sums = Counter[Purpose]()
+    for position in program.ran:
+        sums[purposes[position]] += program.counts[position]
+    return sums.most_common()
 
 
 def _purpose(instruction: Instruction, position: int, uses: _Uses) -> Purpose:
@@ -91,14 +95,13 @@ def _is_spill(instruction: Instruction) -> bool:
 
 
 def _only_makes_predicates(instruction: Instruction) -> bool:
-    return bool(instruction.writes) and all("P" in register for register in instruction.writes)
+    return bool(instruction.writes) and all(map(is_predicate, instruction.writes))
 
 
 def _is_conversion(instruction: Instruction) -> bool:
     """`HADD2.F32 R, -RZ, R.H0_H0` turns a half into a float."""
-    return (
-        instruction.opcode == "HADD2" and instruction.has("F32") and is_zero(instruction.sources[0])
-    )
+    is_half = instruction.opcode == "HADD2" and instruction.has("F32")
+    return is_half and is_zero(instruction.sources[0])
 
 
 class _Uses:
@@ -122,11 +125,9 @@ class _Uses:
 
     def _seeds(self, purpose: Purpose) -> Iterable[int]:
         for position in self.program.ran:
-            instruction = self.program.code[position]
             reads = self.program.values.read[position]
-            for register in _registers_for(instruction, purpose):
-                if register in reads:
-                    yield reads[register]
+            registers = _registers_for(self.program.code[position], purpose)
+            yield from (reads[register] for register in registers if register in reads)
 
     def _mark(self, seeds: Iterable[int], purpose: Purpose) -> None:
         """Give the purpose to all integer instructions without one that the seeds depend on."""
@@ -162,19 +163,15 @@ class _Uses:
         return self.unpacking[position]
 
     def _unpacks(self, position: int) -> bool:
-        code = self.program.code
+        code, written = self.program.code, self.program.values.written[position].values()
         if not _takes_bits(code[position]) or self.of(position) is not Purpose.VALUE:
             return False
-        users = [
-            user
-            for value in self.program.values.written[position].values()
-            for user in self._readers(value)
-        ]
-        if code[position].opcode == "PRMT" and all(code[u].role is Role.STORE for u in users):
-            return bool(users)
-        return bool(users) and all(
-            code[user].role in (Role.FLOAT, Role.CONVERSION) or self.unpacks(user) for user in users
-        )
+        users = [user for value in written for user in self._readers(value)]
+        roles = {code[user].role for user in users}
+        if code[position].opcode == "PRMT" and roles == {Role.STORE}:
+            return True
+        others = (user for user in users if code[user].role not in (Role.FLOAT, Role.CONVERSION))
+        return bool(users) and all(map(self.unpacks, others))
 
 
 _HALF_WORD_BITS = 16
@@ -204,16 +201,12 @@ def _registers_for(instruction: Instruction, purpose: Purpose) -> list[str]:
         guard = [instruction.guard[0]] if instruction.guard else []
         is_control = instruction.role in (Role.PREDICATE, Role.BRANCH, Role.CONVERGENCE, Role.SYNC)
         controlling = instruction.reads if is_control or _only_makes_predicates(instruction) else ()
-        return [
-            *guard,
-            *controlling,
-            *(register for register in instruction.reads if "P" in register),
-        ]
+        return [*guard, *controlling, *filter(is_predicate, instruction.reads)]
     if instruction.role in (Role.STORE, Role.ATOMIC):
         spent = set(address_registers(instruction))
         return [register for register in instruction.reads if register not in spent]
     if instruction.role in (Role.FLOAT, Role.TENSOR, Role.CONVERSION, Role.SHUFFLE):
-        return [register for register in instruction.reads if "P" not in register]
+        return [register for register in instruction.reads if not is_predicate(register)]
     return []
 
 
@@ -224,9 +217,8 @@ def address_registers(instruction: Instruction) -> list[str]:
     registers: list[str] = []
     for operand in instruction.operands:
         if operand.kind == "memory":
-            words = (
-                2 if operand.wide or (instruction.opcode in GLOBAL and instruction.has("E")) else 1
-            )
+            is_pair = instruction.opcode in GLOBAL and instruction.has("E")
+            words = 2 if operand.wide or is_pair else 1
             registers += span(operand.name, words) + span(operand.uniform, words)
         if operand.descriptor:
             registers += span(operand.descriptor, 2)
@@ -248,17 +240,16 @@ def _passes_on(instruction: Instruction, purpose: Purpose) -> Iterable[str]:
     It ends at loads, at floating-point arithmetic and at predicates that only select. Compilers
     divide integers with a reciprocal, so the slice of an address continues through conversions.
     """
-    if purpose is Purpose.ADDRESS and (
-        instruction.role is Role.CONVERSION or instruction.opcode == "MUFU"
-    ):
+    is_of_division = instruction.role is Role.CONVERSION or instruction.opcode == "MUFU"
+    if purpose is Purpose.ADDRESS and is_of_division:
         return instruction.reads
     if instruction.role not in (Role.INTEGER, Role.MOVE, Role.SHUFFLE, Role.PREDICATE):
         return ()
-    if purpose is not Purpose.CONTROL:
-        if instruction.role is Role.PREDICATE:
-            return ()
-        return [name for name in instruction.reads if "P" not in name or instruction.has("X")]
-    return instruction.reads
+    if purpose is Purpose.CONTROL:
+        return instruction.reads
+    if instruction.role is Role.PREDICATE:
+        return ()
+    return [name for name in instruction.reads if instruction.has("X") or not is_predicate(name)]
 
 
 _FROM_MEMORY = (Role.LOAD, Role.ATOMIC, Role.SHUFFLE)
@@ -293,15 +284,14 @@ def loads_behind(program: SassProgram, position: int) -> set[int]:
     values = program.values
     spent = set(address_registers(program.code[position]))
     waiting = [value for name, value in values.read[position].items() if name not in spent]
-    block = program.flow.block_of[position]
-    while (above := program.flow.dominators.get(block, -1)) >= 0:
-        if program.decides(program.flow.blocks[above].end - 1, position):
+    flow = program.flow
+    for above in islice(flow.above(flow.block_of[position]), 1, None):
+        if program.decides(flow.blocks[above].end - 1, position):
             waiting += _read_by_branch(program, above)
-        block = above
 
     def is_load(value: SsaValue) -> bool:
-        is_written = value.kind is Kind.DEFINITION
-        return is_written and program.code[value.position].role in (Role.LOAD, Role.ATOMIC)
+        writer = program.writer(value.index)
+        return writer is not None and writer.role in (Role.LOAD, Role.ATOMIC)
 
     def following(index: int) -> list[int]:
         value = values.all[index]

@@ -14,14 +14,15 @@ from the one before. And exp(-x) exp(-y) is one exponential, of the sum.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache
 from typing import NamedTuple
 
-from keet.analysis.machine_code.analyses.loop_loads import SHARED_WRITES
+from keet.analysis.machine_code.analyses.loop_loads import writes_memory_of
 from keet.analysis.machine_code.flow.control_flow import Loop, reached
 from keet.analysis.machine_code.flow.program import Kind, Readers, SassProgram
 from keet.analysis.machine_code.instructions.instruction import Instruction, is_move
-from keet.analysis.machine_code.instructions.opcodes import LOCAL, SHARED, Role
+from keet.analysis.machine_code.instructions.opcodes import Role
 
 _WORK = (Role.FLOAT, Role.TENSOR, Role.INTEGER, Role.CONVERSION, Role.LOAD, Role.PREDICATE)
 """Roles that are worth moving. Compilers put moves and constants next to their use on purpose."""
@@ -39,7 +40,6 @@ class Invariant(NamedTuple):
 def invariants(program: SassProgram, rewritten: Collection[int] = ()) -> list[Invariant]:
     """One entry per loop, largest share first. An instruction is counted in the outermost loop in
     which it is invariant. `rewritten`: positions of loads from arrays that the launch writes."""
-    total = sum(program.counts) or 1
     taken: set[int] = set()
     entries = []
     for loop in program.flow.loops:  # outer loops come first
@@ -48,10 +48,8 @@ def invariants(program: SassProgram, rewritten: Collection[int] = ()) -> list[In
         steady = _invariant_positions(program, loop, rewritten)
         positions = [position for position in steady if position not in taken]
         taken.update(positions)
-        spent = (
-            sum(program.counts[position] for position in positions) * (1 - 1 / loop.trips) / total
-        )
         if positions:
+            spent = program.spent(positions) * (1 - 1 / loop.trips) / program.executions
             loads = sum(program.code[position].role is Role.LOAD for position in positions)
             entries.append(Invariant(loop.index, tuple(positions), spent, loads))
     return sorted(entries, key=lambda entry: (-entry.share, entry.loop))
@@ -67,7 +65,7 @@ def _invariant_positions(program: SassProgram, loop: Loop, rewritten: Collection
 
 
 def _steady_positions(
-    program: SassProgram, loop: Loop, rewritten: Collection[int] = ()
+    program: SassProgram, loop: Loop, rewritten: Collection[int]
 ) -> dict[int, None]:
     """Positions in the loop of instructions whose result is the same in every iteration, in the
     order of the blocks."""
@@ -78,19 +76,12 @@ def _steady_positions(
         instruction = program.code[position]
         if not instruction.writes or instruction.role not in _REPEATABLE or position in rewritten:
             continue
-        if instruction.role is Role.LOAD and _is_written(instruction, opcodes):
+        if instruction.role is Role.LOAD and writes_memory_of(instruction, opcodes):
             continue
         reads = program.values.read[position].values()
         if all(_is_steady(program, loop, value, steady) for value in reads):
             steady[position] = None
     return steady
-
-
-def _is_written(load: Instruction, opcodes: Collection[str]) -> bool:
-    """Whether a loop with these opcodes writes the shared or local memory that a load reads."""
-    if load.opcode in SHARED:
-        return not SHARED_WRITES.isdisjoint(opcodes)
-    return load.opcode in LOCAL and ("STL" in opcodes or "ST" in opcodes)
 
 
 def _is_steady(program: SassProgram, loop: Loop, value: int, steady: Collection[int]) -> bool:
@@ -130,10 +121,13 @@ class _Call(NamedTuple):
 
 
 def multiples(
-    program: SassProgram, other: Collection[int], powers: Collection[int] = ()
+    program: SassProgram,
+    other: Collection[int],
+    powers: Collection[int] = (),
+    rewritten: Collection[int] = (),
 ) -> Multiples:
     """`other`: positions of functions that have another finding's name or form; `powers`: those of
-    powf among them."""
+    powf among them. `rewritten`: positions of loads from arrays that the launch writes."""
     users = program.values.users()
     groups: dict[tuple[str, int], list[_Call]] = defaultdict(list)
     for position in program.ran:
@@ -142,7 +136,7 @@ def multiples(
             call = _call(program, users, position)
             groups[function, call.root].append(call)
     gone: dict[int, float] = {}
-    steps: dict[int, _Steps] = {}
+    steps_of = cache(lambda index: _Steps(program, program.flow.loops[index], rewritten))
     products = 0.0
     for (function, _), calls in groups.items():
         first = min(calls, key=lambda call: abs(call.factor))
@@ -150,7 +144,7 @@ def multiples(
             positions = {*multiple.scaling, multiple.position}
             if _is_multiple(multiple, first):
                 part, positions = 1.0, positions - first.scaling
-            elif part := _repeated(program, multiple.position, multiple.root, steps):
+            elif part := _repeated(program, multiple.position, multiple.root, steps_of):
                 positions |= only_for(program, users, positions)
             else:
                 continue
@@ -159,7 +153,7 @@ def multiples(
     for product, call in _products(program, users, gone, other):
         gone |= dict.fromkeys((product, call.position, *call.scaling), 1.0)
         products += program.counts[product] * (not _is_fused(program, call))
-    return Multiples(gone, products, _stepped_powers(program, powers, steps))
+    return Multiples(gone, products, _stepped_powers(program, powers, steps_of))
 
 
 def _products(
@@ -172,9 +166,8 @@ def _products(
         instruction = program.code[position]
         if instruction.opcode != "FMUL" or len(set(instruction.reads)) != 2:
             continue
-        calls = [
-            _exponential(readers, read[position][name], position) for name in instruction.reads
-        ]
+        factors = (read[position][name] for name in instruction.reads)
+        calls = [_exponential(readers, factor, position) for factor in factors]
         if None not in calls and not {*calls} & {*taken, *other}:
             yield position, _call(program, users, calls[1] or 0)
 
@@ -222,14 +215,14 @@ def fast_powers(program: SassProgram) -> frozenset[int]:
 
 
 def _stepped_powers(
-    program: SassProgram, powers: Collection[int], steps: dict[int, _Steps]
+    program: SassProgram, powers: Collection[int], steps_of: Callable[[int], _Steps]
 ) -> float:
     """The product of exponent and logarithm is rounded to find the power of two."""
     total = 0.0
     for position in powers:
         instruction, reads = program.code[position], program.values.read[position]
         if instruction.opcode == "FRND" and not instruction.modifiers and instruction.reads:
-            part = _repeated(program, position, reads[instruction.reads[0]], steps)
+            part = _repeated(program, position, reads[instruction.reads[0]], steps_of)
             total += part * program.counts[position]
     return total
 
@@ -242,14 +235,9 @@ def only_for(program: SassProgram, users: list[list[int]], using: Collection[int
     waiting = list(using)
     while waiting:
         for value in values.read[waiting.pop()].values():
-            made = values.all[value]
-            if (
-                made.kind is not Kind.DEFINITION
-                or made.position in positions
-                or made.block != block
-            ):
+            instruction, made = program.writer(value), values.all[value]
+            if instruction is None or made.position in positions or made.block != block:
                 continue
-            instruction = program.code[made.position]
             results = values.written[made.position].values()
             is_used = any(user not in positions for result in results for user in users[result])
             if not is_used and instruction.role not in (Role.LOAD, Role.ATOMIC):
@@ -315,25 +303,15 @@ def _division(readers: Readers, check: int, divisor: int) -> set[int]:
     program = readers.program
     code, flow = program.code, program.flow
     block = flow.blocks[flow.block_of[check]]
-    starts = [
-        reader
-        for reader in readers.of(divisor)
-        if block.start <= reader < block.end
-        and code[reader].opcode == "MUFU"
-        and code[reader].has("RCP")
-    ]
+    within = range(block.start, block.end)
+    near = (reader for reader in readers.of(divisor) if reader in within)
+    starts = [at for at in near if code[at].opcode == "MUFU" and code[at].has("RCP")]
     if not starts:
         return set()
-    positions = _corrected(readers, starts[0])
-    positions |= {
-        position
-        for position in range(block.start, block.end)
-        if code[position].opcode in _DIVISION_FLOW
-    }
     joined = program.positions.get(code[block.end - 1].target or 0)
-    return positions | (
-        {joined} if joined is not None and code[joined].opcode == "BSYNC" else set()
-    )
+    ends = {joined} if joined is not None and code[joined].opcode == "BSYNC" else set()
+    flow_of_division = {at for at in within if code[at].opcode in _DIVISION_FLOW}
+    return _corrected(readers, starts[0]) | flow_of_division | ends
 
 
 def _corrected(readers: Readers, function: int) -> set[int]:
@@ -358,14 +336,11 @@ def _exact_root(program: SassProgram, value: int) -> set[int]:
         position = waiting.pop()
         if code[position].opcode == "MUFU" and code[position].has("RSQ"):
             is_root = True
-        elif (
-            code[position].opcode in _CORRECTIONS
-            and block_of[position] in blocks
-            and position not in positions
-        ):
-            positions.add(position)
+        elif code[position].opcode in _CORRECTIONS and block_of[position] in blocks:
             inputs = (values.all[read] for read in values.read[position].values())
-            waiting += [made.position for made in inputs if made.kind is Kind.DEFINITION]
+            made_at = {made.position for made in inputs if made.kind is Kind.DEFINITION}
+            waiting += [] if position in positions else made_at
+            positions.add(position)
     return positions if is_root and len(positions) <= _MOST_CORRECTIONS else set()
 
 
@@ -405,11 +380,8 @@ def _scaled_if_small(program: SassProgram, value: int) -> tuple[int, int]:
         pair = chosen.inputs[:2]
     elif chosen.kind is Kind.DEFINITION and program.code[chosen.position].opcode == "FSEL":
         reads = values.read[chosen.position]
-        pair = [
-            reads[operand.name]
-            for operand in program.code[chosen.position].sources
-            if operand.name in reads
-        ]
+        names = (operand.name for operand in program.code[chosen.position].sources)
+        pair = [reads[name] for name in names if name in reads]
     else:
         return -1, -1
     for new, old in (pair[:2], pair[1::-1]) if len(pair) >= 2 else ():
@@ -443,27 +415,22 @@ def _condition(program: SassProgram, position: int) -> list[int]:
 
 def _squares(instruction: Instruction) -> bool:
     """`@!P0 FMUL R4, R4, R4`: undoes the scaling of the argument."""
-    return (
-        instruction.opcode == "FMUL"
-        and instruction.guard is not None
-        and len(set(instruction.reads)) == 1
-    )
+    is_product = instruction.opcode == "FMUL" and len(set(instruction.reads)) == 1
+    return is_product and instruction.guard is not None
 
 
 # --- loops
 
 
-def _repeated(program: SassProgram, position: int, root: int, steps: dict[int, _Steps]) -> float:
+def _repeated(
+    program: SassProgram, position: int, root: int, steps_of: Callable[[int], _Steps]
+) -> float:
     """The share of the calls that follow from the iteration before; 0 if none do. `root`: the value
-    that the argument is a multiple of. `steps`: of loops that were looked at before, by index."""
-    block = program.flow.block_of[position]
-    around = [loop for loop in program.flow.loops if block in loop.blocks]
-    loop = max(around, key=lambda loop: loop.depth, default=None)
+    that the argument is a multiple of. `steps_of`: by the index of a loop."""
+    loop = next(iter(program.loops_at(position)), None)
     if loop is None or not loop.trips or loop.trips <= 1:
         return 0.0
-    if loop.index not in steps:
-        steps[loop.index] = _Steps(program, loop)
-    return 1 - 1 / loop.trips if steps[loop.index].degree(root) == 1 else 0.0
+    return 1 - 1 / loop.trips if steps_of(loop.index).degree(root) == 1 else 0.0
 
 
 _SUMS = ("FADD", "IADD3", "VIADD", "UIADD3", "IADD")
@@ -474,9 +441,9 @@ _CONVERTS = ("I2F", "I2FP", "UI2F")
 class _Steps:
     """How values change from one iteration of a loop to the next."""
 
-    def __init__(self, program: SassProgram, loop: Loop) -> None:
+    def __init__(self, program: SassProgram, loop: Loop, rewritten: Collection[int]) -> None:
         self.program, self.loop = program, loop
-        self.steady = _steady_positions(program, loop)
+        self.steady = _steady_positions(program, loop, rewritten)
 
     def degree(self, value: int, steps: int = _MOST_STEPS_BACK) -> int | None:
         """1 if each iteration adds the same to the value, 0 if it stays the same; None: neither."""
@@ -497,34 +464,23 @@ class _Steps:
         is_linear = instruction.opcode in (*_SUMS, *_CONVERTS) or is_move(instruction)
         if len(known_degrees) == len(degrees) and (is_linear or not any(known_degrees)):
             return max(known_degrees, default=0)
-        factors = [
-            operand.name
-            for operand in instruction.sources
-            if operand.is_register and operand.name in reads
-        ]
+        factors = (o.name for o in instruction.sources if o.is_register and o.name in reads)
         changing = [name for name in factors if degrees[instruction.reads.index(name)] == 1]
-        is_product = (
-            instruction.opcode in _PRODUCTS_OF and None not in degrees and len(changing) == 1
-        )
-        return 1 if is_product else None
+        is_product = instruction.opcode in _PRODUCTS_OF and len(changing) == 1
+        return 1 if is_product and None not in degrees else None
 
     def counts(self, value: int) -> bool:
         """Whether the value at the head of the loop changes by the same amount in every
         iteration."""
-        made, values, blocks = (
-            self.program.values.all[value],
-            self.program.values,
-            self.loop.blocks,
-        )
-        inside = [source for source in made.inputs if values.all[source].block in blocks]
+        every, made = self.program.values.all, self.program.values.all[value]
+        inside = [at for at in made.inputs if every[at].block in self.loop.blocks]
         return made.block == self.loop.header and all(self.adds(source, value) for source in inside)
 
     def adds(self, value: int, counter: int) -> bool:
         """Whether the value is the counter and something that the loop does not change."""
-        program, made = self.program, self.program.values.all[value]
-        if made.kind is not Kind.DEFINITION or program.code[made.position].opcode not in _SUMS:
+        values, writer = self.program.values, self.program.writer(value)
+        if writer is None or writer.opcode not in _SUMS:
             return False
-        reads = set(program.values.read[made.position].values())
-        return counter in reads and all(
-            self.degree(summand, 2) == 0 for summand in reads - {counter}
-        )
+        reads = set(values.behind(values.all[value]))
+        others = reads - {counter}
+        return counter in reads and all(self.degree(summand, 2) == 0 for summand in others)

@@ -17,6 +17,7 @@ import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import islice, takewhile
 from typing import NamedTuple, cast
 
 from keet.analysis.machine_code.analyses.conditions import RunConditions
@@ -36,9 +37,14 @@ from keet.analysis.machine_code.analyses.index_tables import (
 from keet.analysis.machine_code.analyses.reuse import Access
 from keet.analysis.machine_code.flow.control_flow import Loop, reached
 from keet.analysis.machine_code.flow.program import Kind, SsaValue
-from keet.analysis.machine_code.instructions.instruction import Instruction, Operand, is_zero
+from keet.analysis.machine_code.instructions.instruction import (
+    Instruction,
+    Operand,
+    is_predicate,
+    is_zero,
+)
 from keet.analysis.machine_code.instructions.opcodes import Role
-from keet.analysis.machine_code.polynomials.opcode_rules import signed, truth_table
+from keet.analysis.machine_code.polynomials.opcode_rules import is_packed, signed, truth_table
 from keet.analysis.machine_code.polynomials.polynomial import WORD, Polynomial
 
 _MOST_ITERATIONS = 4096
@@ -120,14 +126,12 @@ def replayed(
 
 
 _GROWTH = 4
-_MOST_STEPS = 24
 
 
 def fitting(run: Callable[[int, bool], Replayed], low: int) -> dict[int, Replayed]:
-    """Values of a parameter that the counters do not refute, from the least one on: a single one
-    if its neighbours are refuted, or the least and a large one if neither is. More threads run the
-    larger it is. Empty if that does not decide it. `run`: for a value, and whether it is a check
-    alone."""
+    """Values of a parameter that the counters do not refute: the least one if the next is refuted,
+    or it and a large one if neither is. More threads run the larger it is. Empty if that does not
+    decide it. `run`: for a value, and whether it is a check alone."""
     tried: dict[int, Replayed] = {}
 
     def at(value: int, *, is_check: bool = False) -> Replayed:
@@ -137,14 +141,7 @@ def fitting(run: Callable[[int, bool], Replayed], low: int) -> dict[int, Replaye
 
     high = _GROWTH * low
     if at(low).is_refuted:
-        while at(high).excess < 0 and len(tried) < _MOST_STEPS:
-            low, high = high, _GROWTH * high
-        while high - low > 1 and at(high).is_refuted and len(tried) < _MOST_STEPS:
-            middle = (low + high) // 2
-            low, high = (middle, high) if at(middle).excess < 0 else (low, middle)
-        low, high = high, _GROWTH * high
-        if at(low).is_refuted or not at(low - 1).is_refuted:
-            return {}
+        return {}
     if not at(high, is_check=True).is_refuted:
         uses_bits = at(low).uses_bits or at(high).uses_bits
         return {} if uses_bits else {low: at(low), high: at(high)}
@@ -180,6 +177,7 @@ class _Replay:
         self.masks: dict[int, Mask] = {}
         self.edges: dict[tuple[int, int], Mask] = {}
         self.ran = {position: Touched() for position in self.wanted}
+        self._read_at = (*self.wanted, *(block.end - 1 for block in self.flow.blocks))
         self.needed = self._slice()
         self.merges: dict[tuple[int, int], list[SsaValue]] = {}
         for index in sorted(self.needed):
@@ -199,7 +197,7 @@ class _Replay:
                 starts += self.program.address_values(position)
         for block in self.flow.blocks:
             starts += read[block.end - 1].values() if len(block.successors) > 1 else ()
-        for position in (*self.wanted, *(block.end - 1 for block in self.flow.blocks)):
+        for position in self._read_at:
             guard = self.program.code[position].guard
             starts += [read[position][guard[0]]] if guard else []
 
@@ -208,18 +206,14 @@ class _Replay:
             if value.kind is not Kind.DEFINITION:
                 is_call = value.kind is Kind.CALL
                 return () if is_call else self.program.values.behind(value, with_guard=True)
-            place, instruction = (
-                self._joined_signs(value.position),
-                self.program.code[value.position],
-            )
+            place = self._joined_signs(value.position)
+            instruction = self.program.code[value.position]
             is_followed = instruction.role in _FOLLOWED or instruction.opcode in _RECIPROCAL
             sources = read[value.position].values() if is_followed else ()
             if place < 0:
                 return sources
-            return [
-                *(source for source in sources if self.all[source].position != place),
-                *read[place].values(),
-            ]
+            others = (source for source in sources if self.all[source].position != place)
+            return [*others, *read[place].values()]
 
         return set(reached(starts, following))
 
@@ -254,9 +248,7 @@ class _Replay:
             for index in of_loop:
                 self.known.pop(index, None)
             self.known |= values
-            self.masks[loop.header] = (
-                None if entered is None or active is None else (*entered, active)
-            )
+            self.masks[loop.header] = _and(entered, active)
             self.level(loop)
             for index in outlive:  # threads that have left keep theirs
                 now = self.known.get(index)
@@ -280,21 +272,17 @@ class _Replay:
         else:
             raise TooMuchError
         self.known |= last
-        for edge, left in exits.items():
-            self.edges[edge] = None if left is None else (*entered, left)
+        self.edges |= {edge: _and(entered, left) for edge, left in exits.items()}
 
     def _values_of(self, loop: Loop) -> tuple[list[int], list[int]]:
         """The values of a loop, and those that are read after it."""
         if loop.index not in self._own:
             of_loop = [i for i in self.needed if self.all[i].block in loop.blocks]
-            read: set[int] = set()
-            for index in self.needed:
-                value = self.all[index]
-                if value.block not in loop.blocks:
-                    read.update(self.program.values.behind(value, with_guard=True))
-            for position in (*self.wanted, *(block.end - 1 for block in self.flow.blocks)):
+            values, outside = self.program.values, self.needed.difference(of_loop)
+            read = {e for i in outside for e in values.behind(self.all[i], with_guard=True)}
+            for position in self._read_at:
                 if self.flow.block_of[position] not in loop.blocks:
-                    read |= {*self.program.values.read[position].values()}
+                    read |= {*values.read[position].values()}
             self._own[loop.index] = of_loop, [index for index in of_loop if index in read]
         return self._own[loop.index]
 
@@ -333,10 +321,9 @@ class _Replay:
             return ()
         if block in self.flow.entries:
             return None
-        above = self.flow.dominators.get(block, -1)
         around = self.flow.loops_around(block)[1 if without else 0 :]
-        while above >= 0 and self.flow.loops_around(above) != around:
-            above = self.flow.dominators.get(above, -1)
+        dominators = islice(self.flow.above(block), 1, None)
+        above = next((b for b in dominators if self.flow.loops_around(b) == around), -1)
         count = self.conditions.active(block)
         if not without and count is not None and count == self.conditions.active(above):
             return self.masks.get(above)  # all threads come together again
@@ -345,8 +332,7 @@ class _Replay:
         if len(edges) == 1:
             return edges[0]
         outer = self.masks.get(above)
-        condition = self.tables.any_of(self._relative(e, outer) for e in edges)
-        return None if condition is None or outer is None else (*outer, condition)
+        return _and(outer, self.tables.any_of(self._relative(e, outer) for e in edges))
 
     def _edge(self, source: int, target: int) -> Mask:
         """The threads that go from a block to another."""
@@ -354,9 +340,7 @@ class _Replay:
             return (NEVER,)
         if (source, target) in self.edges:
             return self.edges[source, target]
-        mask = self.masks.get(source)
-        taken = self._taken(source, target)
-        return None if mask is None or taken is None else (*mask, taken)
+        return _and(self.masks.get(source), self._taken(source, target))
 
     def _guard(self, position: int) -> Condition | None:
         """Which threads of its block run an instruction. The counts tell it if all or none do."""
@@ -374,9 +358,8 @@ class _Replay:
         block = self.flow.blocks[source]
         last = block.end - 1
         instruction = self.program.code[last]
-        if instruction.role is not Role.BRANCH or (
-            instruction.guard is None and len(block.successors) == 1
-        ):
+        is_one_way = instruction.guard is None and len(block.successors) == 1
+        if instruction.role is not Role.BRANCH or is_one_way:
             return ALWAYS
         if instruction.opcode not in ("BRA", "EXIT") or instruction.has("DIV", "CONV"):
             return None
@@ -417,7 +400,7 @@ class _Replay:
     def _chosen(self, index: int, holds: Condition | None, yes: Value, no: Value) -> Value:
         """One of two values, for a value that is a flag or a number."""
         tables = self.tables
-        if not _is_flag(self.all[index]):
+        if not is_predicate(self.all[index].register):
             return tables.choose(holds, yes, no)  # type: ignore[arg-type]
         if yes == no:
             return yes
@@ -440,9 +423,8 @@ class _Replay:
         if all(self.known.get(index) == chosen for _, index in ways[1:]):
             return chosen
         edges = [self._edge(source, value.block) for source, _ in ways]
-        shared = min((e for e in edges if e is not None), key=len, default=())
-        for edge in edges:
-            shared = shared[: _common(shared, edge or ())]
+        known = [edge or () for edge in edges]
+        shared = known[0][: min(_common(known[0], edge) for edge in known)]
         for (_, index), edge in zip(ways[1:], edges[1:], strict=True):
             holds = self._relative(edge, shared)
             chosen = self._chosen(value.index, holds, self.known.get(index), chosen)
@@ -463,14 +445,14 @@ class _Replay:
                 return  # its threads alone matter
         address: Number | None = constant(memory.value) if memory else None
         read = self.program.values.read[position]
-        for name, factor in ((memory.name, memory.scale), (memory.uniform, 1)) if memory else ():
+        for name, factor in memory.summands if memory else ():
             if name in read:
                 more = cast("Number | None", self.known.get(read[name]))
                 address = self.tables.add(address, self.tables.scale(more, factor))
         if address is None or where is None or not ran.is_known:
             self._give_up(ran, access)
-            return
-        self._touch(ran, access, address, where)
+        else:
+            self._touch(ran, access, address, where)
 
     def _give_up(self, ran: Touched, access: Access) -> None:
         ran.is_known = False
@@ -487,8 +469,8 @@ class _Replay:
         by_rows = self.tables.rows(whole, where, access.width)
         low = min(rows[0] + min(spans)[0] for rows, spans in by_rows.items())
         high = max(rows[-1] + max(end for _, end in spans) for rows, spans in by_rows.items())
-        if low < -WORD // 2 or high > WORD // 2:
-            self._give_up(ran, access)  # the low word of an address does not tell
+        if low < -WORD // 2 or high > WORD // 2:  # the low word of an address does not tell
+            self._give_up(ran, access)
             return
         for factor, part in rest.items():
             ran.distances |= {*factor}
@@ -553,11 +535,11 @@ class _Replay:
         instruction = self.program.code[position]
         self.tables.spend(_INSTRUCTION_COST)
         try:
-            if _is_flag(value):
+            if is_predicate(value.register):
                 return self._compared(instruction, position, register)
             plain = self._plain(self.evaluation.polynomial(value.index))
-            first = next((name for name in instruction.writes if "P" not in name), "")
-            is_computed = plain is None and register == first and not instruction.has("X")
+            is_result = register == instruction.result and not instruction.has("X")
+            is_computed = plain is None and is_result
             return self._computed(instruction, position) if is_computed else plain
         except TooLargeError:
             return None
@@ -572,8 +554,7 @@ class _Replay:
         return rule(step, *(self.operand(operand, position) for operand in operands))
 
     def _compared(self, instruction: Instruction, position: int, register: str) -> Condition | None:
-        flags = [name for name in instruction.writes if "P" in name]
-        if register != flags[0]:
+        if register != next(filter(is_predicate, instruction.writes)):
             return None
         if instruction.base == "LOP3":
             return self.tables.compare(_RELATIONS["NE"], self._computed(instruction, position))
@@ -594,22 +575,17 @@ class _Replay:
         """`(a | b) < 0`, so the compiler joins tests of two borders: the position of the `or`; -1
         if it is something else."""
         instruction = self.program.code[position]
-        if (
-            instruction.opcode != "ISETP"
-            or not instruction.has("LT", "GE")
-            or instruction.has("U32", "EX")
-        ):
+        is_sign = instruction.has("LT", "GE") and not instruction.has("U32", "EX")
+        if instruction.opcode != "ISETP" or not is_sign:
             return -1
         first, second = instruction.sources[:2]
         index = self.program.values.read[position].get(first.name) if first.name else None
         if index is None or first.negated or not is_zero(second):
             return -1
-        value = self.all[index]
-        source = self.program.code[value.position]
-        if value.kind is not Kind.DEFINITION or source.opcode != "LOP3":
+        source = self.program.writer(index)
+        if source is None or source.opcode != "LOP3" or len(source.numbers) < 4:
             return -1
-        is_or = len(source.numbers) > 3 and source.numbers[3].value in (0xFC, 0xFE)
-        return value.position if is_or else -1
+        return self.all[index].position if source.numbers[3].value in (0xFC, 0xFE) else -1
 
     def _signs(self, position: int, relation: str) -> Condition | None:
         """Whether one of several numbers is below 0, or none."""
@@ -627,9 +603,7 @@ class _Replay:
         self, instruction: Instruction, position: int, condition: Condition | None
     ) -> Condition | None:
         """A comparison with the predicate that it is joined with."""
-        other = next(
-            (operand for operand in instruction.sources[2:] if operand.kind == "predicate"), None
-        )
+        other = instruction.predicate
         if other is None:
             return condition
         joined_with = self.flag(other.name, position, is_negated=other.negated)
@@ -675,16 +649,13 @@ class _Replay:
         if len(inputs) != 3 or not instruction.immediates:
             return None
         table, tables = instruction.immediates[0], self.tables
-        flags = [
-            self.flag(operand.name, position, is_negated=operand.negated) for operand in inputs
-        ]
-        both_ways = [(tables.opposite(flag), flag) for flag in flags]
-        rows = (row for row in range(8) if table >> row & 1)
-        parts = (
-            tables.all_of(ways[row >> 2 - at & 1] for at, ways in enumerate(both_ways))
-            for row in rows
+        flags = (self.flag(each.name, position, is_negated=each.negated) for each in inputs)
+        ways = [(tables.opposite(flag), flag) for flag in flags]
+        return tables.any_of(
+            tables.all_of(ways[at][row >> 2 - at & 1] for at in range(3))
+            for row in range(8)
+            if table >> row & 1
         )
-        return tables.any_of(parts)
 
 
 _RECIPROCAL = ("I2F", "MUFU", "F2I")
@@ -692,18 +663,14 @@ _RECIPROCAL = ("I2F", "MUFU", "F2I")
 _FOLLOWED = (Role.INTEGER, Role.PREDICATE, Role.MOVE, Role.CONSTANT, Role.SPECIAL)
 
 
-def _is_flag(value: SsaValue) -> bool:
-    return "P" in value.register
+def _and(mask: Mask, condition: Condition | None) -> Mask:
+    return None if mask is None or condition is None else (*mask, condition)
 
 
 def _common(mask: Sequence[Condition], other: Sequence[Condition]) -> int:
     """How many conditions two masks begin with together."""
-    count = 0
-    for first, second in zip(mask, other, strict=False):
-        if first is not second:
-            break
-        count += 1
-    return count
+    pairs = zip(mask, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
 
 
 # --- opcodes
@@ -715,11 +682,6 @@ class _Step(NamedTuple):
     run: _Replay
     instruction: Instruction
     position: int
-
-
-def _sum(step: _Step, *numbers: Number | None) -> Number | None:
-    total: Number | None = {}
-    return reduce(step.run.tables.add, numbers, total)
 
 
 def _product(
@@ -787,8 +749,7 @@ def _logic(step: _Step, *numbers: Number | None) -> Number | None:
 def _extreme(step: _Step, *numbers: Number | None) -> Number | None:
     run, instruction = step.run, step.instruction
     which = [operand for operand in instruction.sources if operand.kind == "predicate"]
-    is_packed = any("x2" in modifier or modifier == "RELU" for modifier in instruction.modifiers)
-    if None in numbers or len(which) != 1 or which[0].name or is_packed:
+    if None in numbers or len(which) != 1 or which[0].name or is_packed(instruction):
         return None
     *summed, last = numbers
     sides = reduce(run.tables.add, summed), last
@@ -797,21 +758,11 @@ def _extreme(step: _Step, *numbers: Number | None) -> Number | None:
 
 
 def _select(step: _Step, first: Number | None, second: Number | None) -> Number | None:
-    which = next(
-        (operand for operand in step.instruction.sources if operand.kind == "predicate"), None
-    )
+    which = step.instruction.predicate
     if which is None:
         return None
     holds = step.run.flag(which.name, step.position, is_negated=which.negated)
     return step.run.tables.choose(holds, first, second)
-
-
-def _move(_: _Step, number: Number | None) -> Number | None:
-    return number
-
-
-def _absolute(step: _Step, number: Number | None) -> Number | None:
-    return step.run.tables.apply(abs, step.run.bits(number))
 
 
 def _packed_flags(step: _Step) -> Number | None:
@@ -864,7 +815,10 @@ _FLOATS: Mapping[tuple[str, ...], Callable[[int], int]] = {
 
 
 _RULES: Mapping[str, tuple[int | None, Callable[..., Number | None]]] = {
-    **dict.fromkeys(("IADD3", "IADD", "VIADD", "IADD2"), (None, _sum)),
+    **dict.fromkeys(
+        ("IADD3", "IADD", "VIADD", "IADD2"),
+        (None, lambda step, *all_: reduce(step.run.tables.add, all_)),
+    ),
     "IMAD": (3, _product),
     "LEA": (None, _shifted_sum),
     "SHF": (3, _shift),
@@ -872,8 +826,8 @@ _RULES: Mapping[str, tuple[int | None, Callable[..., Number | None]]] = {
     **dict.fromkeys(("VIMNMX", "IMNMX"), (2, _extreme)),
     "VIADDMNMX": (3, _extreme),
     "SEL": (2, _select),
-    **dict.fromkeys(("MOV", "R2UR"), (1, _move)),
-    "IABS": (1, _absolute),
+    **dict.fromkeys(("MOV", "R2UR"), (1, lambda _, number: number)),
+    "IABS": (1, lambda step, number: step.run.tables.apply(abs, step.run.bits(number))),
     "P2R": (0, _packed_flags),
     **dict.fromkeys(_RECIPROCAL, (1, _reciprocal)),
 }

@@ -1,25 +1,23 @@
 """Address polynomials of global accesses, and how often each byte is requested, by pointer.
 
-A loop may load from the same addresses as one before it: a row's mean, then its variance. The
-addresses may depend on data, such as the first element of a row. All that counts is that they are
-computed in the same way from the same values.
+Upper bounds on the distinct bytes follow from the polynomials: each symbol is assumed to take every
+value of its range independently. Coefficients that are unknown numbers (parameters) are factored
+out: for any K, `K * f + g` takes at most as many values as f times as many as g.
 
 Parameters that indices are compared with are the extents of arrays. `in[y * width + x]` has rows
 that are `width` apart. If the code compares an index with `width`, rows do not overlap; if it does
 not, rows at an unknown distance may overlap.
 
-Upper bounds on the distinct bytes that accesses can touch, from their address polynomials.
-
-Each symbol is assumed to take every value of its range independently. Coefficients that are unknown
-numbers (parameters) are factored out: for any K, `K * f + g` takes at most as many values as f
-times as many as g.
+A loop may load from the same addresses as one before it: a row's mean, then its variance. The
+addresses may depend on data, such as the first element of a row. All that counts is that they are
+computed in the same way from the same values.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -85,12 +83,10 @@ class AccessShape(NamedTuple):
 
 def shape_of(polynomial: Polynomial, width: int) -> AccessShape | None:
     """`None` if a symbol has no bounds: data, or an unknown number of iterations."""
-    fixed: list[tuple[Monomial, int]] = []
     strides: dict[Monomial, list[Stride]] = {(): []}
     offsets: dict[Monomial, int] = {}
     for product, coefficient in polynomial.terms.items():
-        factor = tuple(symbol for symbol in product if symbol.is_uniform)
-        varying = [symbol for symbol in product if not symbol.is_uniform]
+        factor, varying = parted(product)
         if not varying:
             offsets[factor] = offsets.get(factor, 0) + coefficient
             continue
@@ -104,18 +100,18 @@ def shape_of(polynomial: Polynomial, width: int) -> AccessShape | None:
             continue
         offsets[factor] = offsets.get(factor, 0) + low
         strides.setdefault(factor, []).append(Stride(abs(coefficient), count))
-    for factor, offset in offsets.items():
-        if factor and factor not in strides:
-            fixed.append((factor, offset))
-    groups = tuple(
-        FactorGroup(factor, merged(of_factor), offsets.get(factor, 0))
-        for factor, of_factor in sorted(
-            strides.items(), key=lambda item: [s.order for s in item[0]]
-        )
+    fixed = sorted(factor for factor in offsets if factor and factor not in strides)
+    groups = (
+        FactorGroup(factor, merged(strides[factor]), offsets.get(factor, 0))
+        for factor in sorted(strides)
     )
-    return AccessShape(
-        tuple(sorted(fixed, key=lambda item: [s.order for s in item[0]])), groups, width
-    )
+    return AccessShape(tuple((f, offsets[f]) for f in fixed), tuple(groups), width)
+
+
+def parted(product: Monomial) -> tuple[Monomial, Monomial]:
+    """The unknown numbers of a product, which are the same for all threads, and what varies."""
+    factor = tuple(symbol for symbol in product if symbol.is_uniform)
+    return factor, tuple(symbol for symbol in product if not symbol.is_uniform)
 
 
 def _lowest(symbols: Sequence[Symbol], coefficient: int) -> int | None:
@@ -209,46 +205,38 @@ def bound_of(shapes: Iterable[AccessShape]) -> Bound:
 
 def _together(shapes: Sequence[AccessShape]) -> Bound:
     """Bound for accesses of one skeleton, each extended to the longest strides."""
-    first = shapes[0]
-    size, sectors, worst = 1, 1, 1
-    for place, group in enumerate(first.groups):
-        strides = [
-            Stride(stride.step, max(shape.groups[place].strides[at].count for shape in shapes))
-            for at, stride in enumerate(group.strides)
-        ]
-        offsets = sorted({shape.groups[place].offset for shape in shapes})
-        if group.factor:
-            values = distinct_values(strides, offsets)
-            size, sectors, worst = size * values, sectors * values, worst * values
-        else:
-            size *= distinct_bytes(strides, first.width, offsets)
-            sectors *= _sectors_together(strides, first.width, offsets, is_aligned=True)
-            worst *= _sectors_together(strides, first.width, offsets, is_aligned=False)
-    return Bound(size, sectors, worst)
-
-
-def _sectors_together(
-    strides: Sequence[Stride], width: int, offsets: Sequence[int], *, is_aligned: bool
-) -> int:
-    """Accesses whose offsets are less than a sector apart share sectors."""
-    steps = [b - a for a, b in pairwise(offsets)]
-    if steps and max(steps) <= max(width, SECTOR):
-        return sector_bytes(strides, width + offsets[-1] - offsets[0], is_aligned=is_aligned)
-    return sector_bytes(strides, width, is_aligned=is_aligned) * len(offsets)
+    rows, of_bytes, width = 1, Bound(1, 1, 1), shapes[0].width
+    for groups in zip(*(shape.groups for shape in shapes), strict=True):
+        longest = (max(alike) for alike in zip(*(group.strides for group in groups), strict=True))
+        strides, offsets = tuple(longest), sorted({group.offset for group in groups})
+        if groups[0].factor:
+            rows *= distinct_values(strides, offsets)
+            continue
+        times = len(offsets)
+        within = width
+        # Accesses whose offsets are less than a sector apart share sectors.
+        if all(b - a <= max(width, SECTOR) for a, b in pairwise(offsets)):
+            times, within = 1, width + offsets[-1] - offsets[0]
+        aligned, worst = (
+            times * sector_bytes(strides, within, is_aligned=each) for each in (True, False)
+        )
+        of_bytes = Bound(distinct_bytes(strides, width, offsets), aligned, worst)
+    return Bound(*(rows * size for size in of_bytes))
 
 
 def _hull(shapes: Sequence[AccessShape]) -> int | None:
     """Bytes from the first to the last, if all offsets are known; else `None`."""
     if any(shape.fixed or len(shape.groups) > 1 for shape in shapes):
         return None
-    group_widths = [(shape.groups[0], shape.width) for shape in shapes]
+    groups = [shape.groups[0] for shape in shapes]
     ends = (
-        group.offset + sum(s.span for s in group.strides) + width for group, width in group_widths
+        group.offset + sum(stride.span for stride in group.strides) + shape.width
+        for group, shape in zip(groups, shapes, strict=True)
     )
-    return max(ends, default=0) - min((group.offset for group, _ in group_widths), default=0)
+    return max(ends, default=0) - min((group.offset for group in groups), default=0)
 
 
-_CLAMPS = ("VIMNMX", "IMNMX", "VIADDMNMX", "UIMNMX", "UVIMNMX")
+CLAMPS = ("VIMNMX", "IMNMX", "VIADDMNMX", "UIMNMX", "UVIMNMX")
 
 
 def compared_parameters(evaluation: Evaluation) -> frozenset[Symbol]:
@@ -256,18 +244,13 @@ def compared_parameters(evaluation: Evaluation) -> frozenset[Symbol]:
     parameters: set[Symbol] = set()
     for position in evaluation.program.ran:
         instruction = evaluation.program.code[position]
-        orders = instruction.opcode in ("ISETP", "UISETP") and instruction.has(
-            "LT", "LE", "GT", "GE"
-        )
-        if not orders and instruction.opcode not in _CLAMPS:
+        is_order = instruction.base == "ISETP" and instruction.has("LT", "LE", "GT", "GE")
+        if not is_order and instruction.opcode not in CLAMPS:
             continue
-        polynomials = [evaluation.operand(operand, position) for operand in instruction.sources]
-        if not any(polynomial is not None and polynomial.depends for polynomial in polynomials):
-            continue  # a comparison of parameters only is not about indices
-        for polynomial in polynomials:
-            limit = _plain(polynomial) if polynomial is not None else None
-            if limit is not None:
-                parameters.add(limit)
+        sides = [evaluation.operand(operand, position) for operand in instruction.sources]
+        known = [side for side in sides if side is not None]
+        if any(side.depends for side in known):  # one of parameters only is not about indices
+            parameters.update(limit for limit in map(_plain, known) if limit is not None)
     return frozenset(parameters)
 
 
@@ -308,29 +291,22 @@ def _one_pass(row: PointerReuse, program: SassProgram) -> PointerReuse:
     repeated = sum(access.requested_bytes or 0 for access in again.values())
     if not repeated or not row.requested_bytes or not row.l1_bytes:
         return row
+    with_repeats = replace(row, repeated_bytes=repeated, repeats=tuple(again))
     if row.sector_bytes_at_most:
-        return replace(row, repeated_bytes=repeated, repeats=tuple(again))
+        return with_repeats
     once = row.requested_bytes - repeated
     # Rows that are not aligned share sectors with their neighbours.
     is_dense = all(_is_dense(access) for access in row.accesses if access.threads)
     sectors = once if is_dense else row.l1_bytes * once // row.requested_bytes
     return replace(
-        row,
-        distinct_bytes_at_most=once,
-        sector_bytes_at_most=sectors,
-        basis="estimate",
-        repeated_bytes=repeated,
-        repeats=tuple(again),
+        with_repeats, distinct_bytes_at_most=once, sector_bytes_at_most=sectors, basis="estimate"
     )
 
 
 def form_of(offset: Polynomial) -> tuple[str, ...]:
     """The terms of an address, without the numbers of loops."""
-    terms = (
-        _OF_LOOP.sub("", text_of(Polynomial({product: factor})))
-        for product, factor in offset.terms.items()
-    )
-    return tuple(sorted(terms))
+    terms = (text_of(Polynomial({product: factor})) for product, factor in offset.terms.items())
+    return tuple(sorted(_OF_LOOP.sub("", term) for term in terms))
 
 
 def _are_in_two_loops(program: SassProgram, first: Access, second: Access) -> bool:
@@ -345,14 +321,12 @@ def is_after(program: SassProgram, earlier: Access, later: Access) -> bool:
     of a condition do not."""
     first, last = (program.flow.block_of[access.position] for access in (earlier, later))
     rank, blocks = program.flow_rank, program.flow.blocks
-    return last in reached(
-        [first],
-        lambda block: (
-            successor
-            for successor in blocks[block].successors
-            if rank[block] < rank[successor] <= rank[last]
-        ),
-    )
+
+    def following(block: int) -> Iterator[int]:
+        after = blocks[block].successors
+        return (other for other in after if rank[block] < rank[other] <= rank[last])
+
+    return last in reached([first], following)
 
 
 def _is_dense(access: Access) -> bool:
@@ -457,12 +431,10 @@ def accesses(
         if len(bases := _bases(polynomial)) == 1
     }
     known_pointers = frozenset(pointers) or frozenset(alone)
-    executed = []
-    for position, polynomial in polynomials.items():
-        instruction = program.code[position]
-        ran = None if threads is None else threads.get(instruction.address, 0)
-        executed.append(_access(instruction, position, polynomial, known_pointers, ran))
-    return executed
+    return [
+        _access(program.code[position], position, polynomial, known_pointers, threads)
+        for position, polynomial in polynomials.items()
+    ]
 
 
 _KINDS: Mapping[Role, Literal["load", "store", "atomic", "copy"]] = {
@@ -478,7 +450,7 @@ def _access(
     position: int,
     polynomial: Polynomial,
     pointers: frozenset[str],
-    ran: int | None,
+    threads: Mapping[int, int] | None,
 ) -> Access:
     pointer, offset = _split_pointer(polynomial, pointers)
     shape = shape_of(offset, instruction.width) if pointer not in (LOADED, SEVERAL) else None
@@ -493,7 +465,7 @@ def _access(
         is_estimate=bool(loose),
         is_ragged=any(symbol.kind == "loop" and symbol.arguments[1] for symbol in loose),
         is_vague=any(symbol.kind not in _NEARLY_EXACT_KINDS for symbol in loose),
-        threads=ran,
+        threads=None if threads is None else threads.get(instruction.address, 0),
     )
 
 
@@ -503,7 +475,7 @@ def address_polynomial(program: SassProgram, evaluation: Evaluation, position: i
     memory = instruction.memory
     total = number(memory.value) if memory else number(0)
     read = program.values.read[position]
-    for name, factor in ((memory.name, memory.scale), (memory.uniform, 1)) if memory else ():
+    for name, factor in memory.summands if memory else ():
         if name in read:
             total = add(total, evaluation.polynomial(read[name]), factor)
     return evaluation.resolved(total, program.flow.block_of[position])
@@ -528,7 +500,7 @@ def _split_pointer(polynomial: Polynomial, pointers: frozenset[str]) -> tuple[st
     )
     base = next((symbol for symbol in bases if symbol.name in pointers), None)
     if base is not None and not mixed:
-        return base.name, Polynomial({p: c for p, c in polynomial.terms.items() if p != (base,)})
+        return base.name, polynomial.only(lambda product: product != (base,))
     return (SEVERAL if mixed or bases else LOADED), polynomial
 
 
@@ -582,9 +554,7 @@ def reuse_by_pointer(
     for access in accesses:
         if access.kind in READS:
             by_pointer.setdefault(access.pointer, []).append(access)
-    rows = [
-        _pointer_reuse(pointer, of_pointer, limits) for pointer, of_pointer in by_pointer.items()
-    ]
+    rows = [_pointer_reuse(pointer, by_pointer[pointer], limits) for pointer in by_pointer]
     return sorted(rows, key=lambda row: (-(row.requested_bytes or 0), row.pointer))
 
 
@@ -598,8 +568,6 @@ def _pointer_reuse(
     if distinct is None:
         return PointerReuse(pointer, tuple(accesses), requested, None, None, None)
     bound = bound_of([access.shape for access in ran if access.shape is not None])
-    is_bound = all(access.basis == "bound" for access in ran)
-    basis: Basis = "bound" if is_bound else "estimate"
     distances = {
         symbol
         for access in ran
@@ -613,7 +581,7 @@ def _pointer_reuse(
         requested,
         distinct,
         bound.sector_bytes,
-        basis,
+        "estimate" if any(access.is_estimate for access in ran) else "bound",
         worst_sector_bytes=bound.worst_sector_bytes,
         is_ragged=any(access.is_ragged for access in ran),
         may_overlap=any(symbol not in limits for symbol in distances),
@@ -634,7 +602,8 @@ def with_traffic(
         return list(rows)
     rows_with_l1 = []
     for row in rows:
-        asked = SECTOR * sum(sectors.get(program.code[a.position].address, 0) for a in row.accesses)
+        addresses = (program.code[access.position].address for access in row.accesses)
+        asked = SECTOR * sum(sectors.get(address, 0) for address in addresses)
         bound = row.sector_bytes_at_most
         least = None if bound is None else min(bound, asked)
         rows_with_l1.append(replace(row, l1_bytes=asked, sector_bytes_at_most=least))
@@ -657,11 +626,8 @@ def _apportioned(rows: Sequence[PointerReuse], l2_read_bytes: int) -> list[Point
         else:  # bounds are not reached
             part = l2_read_bytes * first / sum(once)
         is_alone = (row.l1_bytes or 0) >= (1 - NEGLIGIBLE) * total
-        apportioned.append(
-            replace(
-                row,
-                l2_bytes=l2_read_bytes if is_alone else round(part),
-                l2_basis="measured" if is_alone else "apportioned",
-            )
-        )
+        if is_alone:
+            apportioned.append(replace(row, l2_bytes=l2_read_bytes, l2_basis="measured"))
+        else:
+            apportioned.append(replace(row, l2_bytes=round(part), l2_basis="apportioned"))
     return apportioned

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.machine_code.analyses.blame import Wait
 from keet.analysis.machine_code.analyses.loop_chains import FAR
@@ -108,11 +108,10 @@ def serial_loads(
     ]
     if not hot:
         return []
-    code = _Code(program, {access.position: access for access in accesses()}, samples)
-    regions = [
-        _Region(code, None if index is None else flow.loops[index], positions).result()
-        for index, positions in hot
-    ]
+    called = {block for blocks in flow.routines.values() for block in blocks}
+    code = _Code(program, {access.position: access for access in accesses()}, samples, called)
+    loops = {index: None if index is None else flow.loops[index] for index, _ in hot}
+    regions = [_Region(code, loops[index], positions).result() for index, positions in hot]
     return sorted(regions, key=lambda region: -sum(trip.samples for trip in region.trips))
 
 
@@ -129,22 +128,14 @@ _MOST_BRANCHES = 1000
 """The same for branches on loaded data. With more, nothing is said of a region."""
 
 
-class _Code:
+class _Code(NamedTuple):
     """What all regions ask."""
 
-    def __init__(
-        self, program: SassProgram, accesses: Mapping[int, Access], samples: Mapping[int, int]
-    ) -> None:
-        self.program = program
-        self.accesses = accesses
-        self.samples = samples
-
-    @cached_property
-    def called(self) -> frozenset[int]:
-        """Blocks of called routines."""
-        return frozenset(
-            block for blocks in self.program.flow.routines.values() for block in blocks
-        )
+    program: SassProgram
+    accesses: Mapping[int, Access]
+    samples: Mapping[int, int]
+    called: Collection[int]
+    """Blocks of called routines."""
 
 
 class _Region:
@@ -165,22 +156,20 @@ class _Region:
     def _path(self) -> Iterator[int]:
         """Positions that most passes run, in order. An inner loop is there as a whole."""
         flow, counts = self.program.flow, self.program.counts
+        least, rank = MAJORITY * self.usual, self.program.flow_rank.__getitem__
         for block in flow.order:
             if block in self.shared.called or (self.loop and block not in self.loop.blocks):
                 continue
             loop = self._inner_loop(block)
-            blocks = [block] if counts[flow.blocks[block].start] > MAJORITY * self.usual else []
-            if loop is not None:
-                is_entered = loop.header == block and (loop.entries or 0) > MAJORITY * self.usual
-                rank = self.program.flow_rank.__getitem__
-                blocks = sorted(loop.blocks, key=rank) if is_entered else []
-            yield from flow.positions(blocks)
+            if loop is not None and loop.header == block and (loop.entries or 0) > least:
+                yield from flow.positions(sorted(loop.blocks, key=rank))
+            elif loop is None and counts[flow.blocks[block].start] > least:
+                yield from flow.positions([block])
 
     def _inner_loop(self, block: int) -> Loop | None:
         """The loop of this region that a block is in, the outermost one; None: in the region."""
-        inside = [loop for loop in self.program.flow.loops_around(block) if loop != self.loop]
-        if self.loop is not None:
-            inside = [loop for loop in inside if loop.depth > self.loop.depth]
+        depth = 0 if self.loop is None else self.loop.depth
+        inside = [loop for loop in self.program.flow.loops_around(block) if loop.depth > depth]
         return inside[-1] if inside else None
 
     def is_own(self, position: int) -> bool:
@@ -230,8 +219,7 @@ class _Region:
     def _next(self, load: int, before: RoundTrip, waited: int) -> RoundTrip:
         """The round trip that a load begins after a wait."""
         highest = max(self.levels.values())
-        needs = self._needs(load)
-        level = max([self.floor, *(self.levels[needed] for needed in needs)]) + 1
+        needs, level = self._needs_and_level(load)
         if level > highest or any(needed in before.loads for needed in needs):
             self.levels[load] = level
             branch = next(iter(self._deciding(load)), None)
@@ -254,8 +242,7 @@ class _Region:
         """The round trip with one more load. It may be needed for that one."""
         loads = set(trip.loads)
         highest = max((self.levels[e] for e in self.levels if e not in loads), default=0)
-        needs = self._needs(load)
-        level = max([self.floor, *(self.levels[needed] for needed in needs)]) + 1
+        needs, level = self._needs_and_level(load)
         self.levels[load] = level
         if trip.is_avoidable and level > highest:
             after = max(needs, key=self.place.__getitem__, default=None)
@@ -327,22 +314,17 @@ class _Region:
         every, code = self.program.values.all, self.program.code
 
         def following(index: int) -> Collection[int]:
-            value = every[index]
+            value, writer = every[index], self.program.writer(index)
             is_end = self._is_of_pass_before(value)
-            if value.kind is Kind.DEFINITION:
-                is_end = (
-                    value.position not in self.place or code[value.position].opcode in _FAR_OPCODES
-                )
+            if writer is not None:
+                is_end = value.position not in self.place or writer.opcode in _FAR_OPCODES
             return () if is_end else self.program.values.behind(value)
 
         behind = reached(values, following, _MOST_VALUES)
         made = (every[index] for index in behind if every[index].kind is Kind.DEFINITION)
         positions = {value.position for value in made} & self.place.keys()
-        return frozenset(
-            position
-            for position in (positions if len(behind) <= _MOST_VALUES else self.path)
-            if code[position].opcode in _FAR_OPCODES
-        )
+        path = positions if len(behind) <= _MOST_VALUES else self.path
+        return frozenset(position for position in path if code[position].opcode in _FAR_OPCODES)
 
     def _needs(self, load: int) -> frozenset[int]:
         """Earlier loads of the region whose results a load needs. For one of an inner loop: all
@@ -352,6 +334,10 @@ class _Region:
             needed |= self._behind(self._read(branch))
         in_region = needed & self.levels.keys()
         return frozenset(self.levels) if len(in_region) < len(needed) else in_region
+
+    def _needs_and_level(self, load: int) -> tuple[frozenset[int], int]:
+        needs = self._needs(load)
+        return needs, max([self.floor, *(self.levels[needed] for needed in needs)]) + 1
 
     def _deciding(self, load: int) -> Iterator[int]:
         """Branches on loaded data that decide whether a load runs, the nearest first."""
@@ -364,12 +350,7 @@ class _Region:
         """Those on loaded data, in order."""
         code = self.program.code
         branches = (position for position in self.path if code[position].role is Role.BRANCH)
-        conditional = (
-            position
-            for position in branches
-            if code[position].guard is not None or code[position].reads
-        )
-        return [position for position in conditional if self._behind(self._read(position))]
+        return [position for position in branches if self._behind(self._read(position))]
 
     # --- what stands between
 
@@ -386,10 +367,8 @@ class _Region:
                 return "volatile", position, True
         if (store := self._clash(load, between)) is not None:
             return store
-        if any(
-            code[position].opcode in _CALL_OPCODES or self._continues(position, load)
-            for position in between
-        ):
+        calls = any(code[position].opcode in _CALL_OPCODES for position in between)
+        if calls or any(self._continues(position, load) for position in between):
             return "unknown", None, False
         if any(block_of[position] != block_of[load] for position in between):
             return "branch", self._branch_before(load), True
@@ -398,25 +377,22 @@ class _Region:
     def _clash(self, load: int, between: Sequence[int]) -> tuple[Reason, int, bool] | None:
         """The store or atomic that a load can't be moved across."""
         code = self.program.code
-        written = [
-            position
-            for position in between
-            if code[position].opcode in GLOBAL_STORES | GLOBAL_ATOMICS
-        ]
         if code[load].has("CONSTANT"):  # what it reads is not written in the kernel
             return None
-        clashes = {store: self._may_clash(load, store) for store in written}
-        for position in (store for store, clash in clashes.items() if clash == "unknown"):
-            return "unknown", position, False
-        for position in (store for store, clash in clashes.items() if clash == "aliased"):
-            return "atomic" if code[position].opcode in GLOBAL_ATOMICS else "store", position, True
+        written = (at for at in between if code[at].opcode in GLOBAL_STORES | GLOBAL_ATOMICS)
+        nearest = dict[str, int]()
+        for store in written:
+            nearest.setdefault(self._may_clash(load, store), store)
+        if (store := nearest.get("unknown", -1)) >= 0:
+            return "unknown", store, False
+        if (store := nearest.get("aliased", -1)) >= 0:
+            return "atomic" if code[store].opcode in GLOBAL_ATOMICS else "store", store, True
         return None
 
     def _branch_before(self, load: int) -> int:
         """The nearest branch before a load."""
-        before = (self.path[place] for place in range(self.place[load] - 1, -1, -1))
-        code = self.program.code
-        branches = (e for e in before if code[e].role is Role.BRANCH)
+        before = reversed(self.path[: self.place[load]])
+        branches = (at for at in before if self.program.code[at].role is Role.BRANCH)
         return next(branches, self.path[0])
 
     def _continues(self, position: int, load: int) -> bool:
@@ -433,23 +409,21 @@ class _Region:
         """Whether a path of this pass leads from a position to a load."""
         flow, rank = self.program.flow, self.program.flow_rank
         first, last = flow.block_of[position], flow.block_of[load]
-        return last in reached(
-            [first],
-            lambda block: (
-                successor
-                for successor in flow.blocks[block].successors
-                if rank[successor] <= rank[last] and successor not in self.heads
-            ),
-        )
+
+        def following(block: int) -> Iterator[int]:
+            after = (other for other in flow.blocks[block].successors if other not in self.heads)
+            return (other for other in after if rank[other] <= rank[last])
+
+        return last in reached([first], following)
 
     def _orders(self, position: int) -> bool:
         """Whether no load may be moved across: a barrier, or an inner loop that waits for what
         other threads write."""
         instruction = self.program.code[position]
+        if instruction.opcode in _ORDERING_OPCODES:
+            return True
         is_exchange = instruction.opcode in GLOBAL_ATOMICS or instruction.has("STRONG")
-        return instruction.opcode in _ORDERING_OPCODES or (
-            is_exchange and not self.is_own(position)
-        )
+        return is_exchange and not self.is_own(position)
 
     def _may_clash(self, load: int, store: int) -> Literal["aliased", "never", "unknown"]:
         """Whether a load may read what a store before it wrote. `aliased`: only if two pointers or

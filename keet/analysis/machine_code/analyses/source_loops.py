@@ -39,6 +39,7 @@ from keet.analysis.machine_code.analyses.purpose import values_of_address
 from keet.analysis.machine_code.analyses.reuse import Access
 from keet.analysis.machine_code.flow.control_flow import Loop, reached
 from keet.analysis.machine_code.flow.program import Kind, Locate, SassProgram, SsaValue, trips_of
+from keet.analysis.machine_code.instructions.instruction import Instruction, is_predicate
 from keet.analysis.machine_code.instructions.opcodes import SHARED, Role
 from keet.analysis.machine_code.polynomials.evaluation import Evaluation
 from keet.analysis.machine_code.polynomials.polynomial import add
@@ -120,11 +121,15 @@ _WORK_ROLES = (
     Role.CONVERSION,
 )
 """Instructions that loops exist for; each copy of the body has its own."""
-_EFFECT_ROLES = (Role.STORE, Role.ATOMIC, Role.COPY)
 _SAME_COUNT_ERROR = 0.005
 """Counts that differ by no more are the same."""
 _MOST_STEPS = 4
 """From a branch to the comparison: through copies of the predicate."""
+
+
+def _is_effect(instruction: Instruction) -> bool:
+    return instruction.role in (Role.STORE, Role.ATOMIC, Role.COPY) or instruction.opcode == "BAR"
+
 
 _Group = tuple[Location | None, str]
 """Instructions with one opcode at one line."""
@@ -164,52 +169,39 @@ class _Unrolled:
         may run before it."""
         pairs = [(loop, self.copies(loop)) for loop in loops]
         most = max(copies or 0 for _, copies in pairs)
-        groups: list[list[tuple[Loop, int | None]]]
+        groups: list[list[tuple[Loop, int | None]]] = []
         if any(copies is None for _, copies in pairs):
             # What is left over by a loop that is not understood is not, either.
             groups = [[(loop, None)] for loop in loops]
         elif sum(copies == most for _, copies in pairs) == 1:
             groups = [sorted(pairs, key=lambda pair: -(pair[1] or 0))]
         else:
-            groups = []
             for loop, copies in pairs:
-                if copies == most:
+                if copies == most or not groups:
                     groups.append([])
-                groups[-1:] = [[*(groups[-1] if groups else ()), (loop, copies)]]
-        return [
-            whole for group in groups for whole in self._whole(group, is_alone=len(groups) == 1)
-        ]
+                groups[-1].append((loop, copies))
+        is_alone = len(groups) == 1
+        return [whole for group in groups for whole in self._whole(group, is_alone=is_alone)]
 
     def _whole(
         self, group: Sequence[tuple[Loop, int | None]], *, is_alone: bool
     ) -> list[SourceLoop]:
-        program = self.program
         main, copies = group[0]
         entries = main.entries or 1
-        is_even = all(trips_of(program, loop)[1] for loop, _ in group)
         plain = [self._of_trips(loop) for loop, _ in group]
         if copies is None:
             return plain
-        runs = sum(
-            (iterations_of(program, loop) or 1.0) * (loop.entries or 1) * (count or 1)
-            for loop, count in group
-        )
-        left = self._left_over(main, copies, [loop for loop, _ in group])
+        is_even = all(part.is_even for part in plain)
+        runs = sum(part.runs * (count or 1) for part, (_, count) in zip(plain, group, strict=True))
+        loops = tuple(loop for loop, _ in group)
+        left = self._left_over(main, copies, loops)
         is_one = len(group) == 1 and left == 0
         # Threads of a warp that leave the main loop at different trips do the rest one after the
         # other: the parts do not add up to the iterations of one thread.
         if left is None or (left and not is_alone) or not (is_even or is_one):
             return plain
-        whole = SourceLoop(
-            tuple(loop for loop, _ in group),
-            self.place(main),
-            copies,
-            (runs + left) / entries,
-            entries,
-            is_even and left % entries == 0,
-            runs,
-        )
-        return [whole]
+        place, is_even = self.place(main), is_even and left % entries == 0
+        return [SourceLoop(loops, place, copies, (runs + left) / entries, entries, is_even, runs)]
 
     def _of_trips(self, loop: Loop) -> SourceLoop:
         """A loop whose iterations in the source are not known."""
@@ -252,11 +244,7 @@ class _Unrolled:
             code[position].opcode
             for position in self._own(loop)
             if self.program.counts[position] == trips
-            and (
-                code[position].role in _EFFECT_ROLES
-                or code[position].opcode == "BAR"
-                or position in moving
-            )
+            and (position in moving or _is_effect(code[position]))
         )
         inner = [nested for nested in self.program.flow.loops if nested.parent == loop.index]
         places = Counter(self.place(nested) for nested in inner)
@@ -274,11 +262,8 @@ class _Unrolled:
 
     def _groups(self, loop: Loop) -> Counter[_Group]:
         code = self.program.code
-        return Counter(
-            self._group(position)
-            for position in self._own(loop)
-            if code[position].role in _WORK_ROLES
-        )
+        own = (position for position in self._own(loop) if code[position].role in _WORK_ROLES)
+        return Counter(map(self._group, own))
 
     def _step(self, loop: Loop) -> tuple[int | None, bool]:
         """What a trip adds to the counter that the exit condition compares, and whether the counter
@@ -286,10 +271,8 @@ class _Unrolled:
         position = self._comparison(loop)
         if position is None:
             return None, False
-        instruction = self.program.code[position]
-        numbers = [
-            self.evaluation.operand(operand, position) for operand in instruction.sources[:2]
-        ]
+        sources = self.program.code[position].sources[:2]
+        numbers = [self.evaluation.operand(operand, position) for operand in sources]
         if len(numbers) < 2 or numbers[0] is None or numbers[1] is None:
             return None, False
         block = self.program.flow.block_of[position]
@@ -320,7 +303,7 @@ class _Unrolled:
             tested = [
                 source
                 for value in program.values.read[position].values()
-                if program.values.all[value].register.lstrip("U").startswith("P")
+                if is_predicate(program.values.all[value].register)
                 for source in program.values.definitions(value, 4)
             ]
             if len(tested) != 1:
@@ -328,9 +311,9 @@ class _Unrolled:
             position = tested[0]
             instruction = program.code[position]
             # Of a 64-bit comparison, the first is that of the low words.
-            if instruction.opcode in ("ISETP", "UISETP") and not instruction.has("EX"):
+            if instruction.base == "ISETP" and not instruction.has("EX"):
                 return position
-            if instruction.opcode not in ("ISETP", "UISETP", "PLOP3", "UPLOP3"):
+            if instruction.base not in ("ISETP", "PLOP3"):
                 return None
         return None
 
@@ -364,14 +347,8 @@ class _Unrolled:
 
     def _common_dominator(self, blocks: Collection[int]) -> int:
         """-1 if there is none."""
-        above = self.program.flow.dominators
-        chains = []
-        for block in blocks:
-            chain = [block]
-            while chain[-1] >= 0:
-                chain.append(above.get(chain[-1], -1))
-            chains.append(chain)
-        return next(block for block in chains[0] if all(block in other for other in chains))
+        first, *others = ([*self.program.flow.above(block)] for block in blocks)
+        return next((at for at in first if all(at in other for other in others)), -1)
 
 
 _MOST_VALUES = 256
@@ -393,29 +370,26 @@ class RetryLoop(NamedTuple):
 def retry_loops(program: SassProgram) -> list[RetryLoop]:
     """The loops that ran, in the order of the code. Empty without execution counts."""
     loops = []
-    for position in program.ran if program.executed else ():
-        instruction = program.code[position]
-        if (
-            instruction.role is not Role.ATOMIC
-            or not instruction.has("CAS", "CAST")
-            or _only_reads(instruction.text)
-        ):
-            continue
-        around = program.flow.loops_around(program.flow.block_of[position])
-        if around and around[0].entries and _retries(program, around[0], position):
-            memory: Literal["global", "shared"] = (
-                "shared" if instruction.opcode in SHARED else "global"
-            )
-            entries = around[0].entries
+    for position in program.where(_is_swap) if program.executed else ():
+        around = program.loops_at(position)
+        if around and (entries := around[0].entries) and _retries(program, around[0], position):
+            memory = memory_of(program.code[position])
             repeated = _repeated(program, around[0], entries)
             loops.append(RetryLoop(position, memory, entries, program.counts[position], repeated))
     return loops
 
 
-def _only_reads(text: str) -> bool:
-    """Whether the new value is the expected one: it waits for another thread's value."""
-    *_, expected, new = text.rstrip(" ;").split(",")
-    return expected.strip() == new.strip()
+def memory_of(atomic: Instruction) -> Literal["global", "shared"]:
+    return "shared" if atomic.opcode in SHARED else "global"
+
+
+def _is_swap(instruction: Instruction) -> bool:
+    """Whether it is a compare-and-swap. If the new value is the expected one, it only waits for
+    another thread's value."""
+    if instruction.role is not Role.ATOMIC or not instruction.has("CAS", "CAST"):
+        return False
+    expected_and_new = instruction.text.rstrip(" ;").split(",")[-2:]
+    return len({operand.strip() for operand in expected_and_new}) == 2
 
 
 def _retries(program: SassProgram, loop: Loop, swap: int) -> bool:
@@ -424,9 +398,9 @@ def _retries(program: SassProgram, loop: Loop, swap: int) -> bool:
     The address stays (probes of a hash table go to another one), and a branch out of the loop
     depends on the result.
     """
-    if not _has_one_address(program, loop, swap):
-        return False
-    return any(_depends(program, loop, exit_, swap) for exit_ in program.flow.leaving(loop))
+    exits = program.flow.leaving(loop)
+    is_one = _has_one_address(program, loop, swap)
+    return is_one and any(_depends(program, loop, exit_, swap) for exit_ in exits)
 
 
 def stays(program: SassProgram, loop: Loop, value: int, depth: int = 8) -> bool:
@@ -531,11 +505,7 @@ def _search(program: SassProgram, loop: Loop) -> SearchLoop | None:
 
 
 def _is_seldom_entered(program: SassProgram, inner: Loop, seldom: Collection[int]) -> bool:
-    return all(
-        index in seldom
-        for index, block in enumerate(program.flow.blocks)
-        if inner.header in block.successors and index not in inner.blocks
-    )
+    return {*program.flow.blocks[inner.header].predecessors} - inner.blocks <= {*seldom}
 
 
 def _behind(program: SassProgram, values: Iterable[int]) -> list[SsaValue]:
@@ -549,14 +519,11 @@ def _is_same_in_warp(program: SassProgram, loop: Loop, load: int) -> bool:
     """Whether the address is the same for all threads of a warp, and is not loaded in the loop."""
     behind = _behind(program, values_of_address(program, load))
     written = [value.position for value in behind if value.kind is Kind.DEFINITION]
+    code, block_of = program.code, program.flow.block_of
     is_of_thread = any(
-        program.code[position].role is Role.SPECIAL and "CTAID" not in program.code[position].text
-        for position in written
+        code[at].role is Role.SPECIAL and "CTAID" not in code[at].text for at in written
     )
-    is_loaded = any(
-        program.code[position].role is Role.LOAD and program.flow.block_of[position] in loop.blocks
-        for position in written
-    )
+    is_loaded = any(code[at].role is Role.LOAD and block_of[at] in loop.blocks for at in written)
     is_known = len(behind) <= _MOST_VALUES and all(value.kind is not Kind.CALL for value in behind)
     return is_known and not is_of_thread and not is_loaded
 
@@ -585,9 +552,8 @@ def exit_loads(program: SassProgram, loop: Loop) -> list[int]:
         is_end = is_earlier or value.block not in loop.blocks or is_load(value)
         return () if is_end else values.behind(value)
 
-    tested = (
-        index for exit_ in program.flow.leaving(loop) for index in values.read[exit_].values()
-    )
+    exits = program.flow.leaving(loop)
+    tested = (index for exit_ in exits for index in values.read[exit_].values())
     behind = (values.all[index] for index in reached(tested, following))
     loads = {value.position for value in behind if is_load(value)}
     return sorted(load for load in loads if not _has_one_address(program, loop, load))

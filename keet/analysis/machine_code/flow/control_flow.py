@@ -12,7 +12,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableSequence,
+    Sequence,
+)
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeVar
@@ -36,6 +45,14 @@ def reached(
                 seen[node] = None
                 waiting.append(node)
     return seen
+
+
+def root_of(above: MutableSequence[int], node: int) -> int:
+    """Where the links of a union-find lead from a node: to one that links to itself."""
+    while above[node] != node:
+        above[node] = above[above[node]]
+        node = above[node]
+    return node
 
 
 @dataclass(slots=True)
@@ -101,6 +118,12 @@ class Flow:
         ends = (self.blocks[block] for block in sorted(loop.blocks))
         return [block.end - 1 for block in ends if not loop.blocks.issuperset(block.successors)]
 
+    def above(self, block: int) -> Iterator[int]:
+        """A block and those that dominate it, the nearest first."""
+        while block >= 0:
+            yield block
+            block = self.dominators.get(block, -1)
+
     def loops_around(self, block: int) -> list[Loop]:
         """From the innermost outwards."""
         around: list[Loop] = []
@@ -112,8 +135,9 @@ class Flow:
 
 
 def flow_of(code: Sequence[Instruction], executed: Mapping[int, int]) -> Flow:
-    blocks, block_of = _blocks(code, executed)
-    _connect(code, blocks, block_of)
+    position = {instruction.address: index for index, instruction in enumerate(code)}
+    blocks, block_of = _blocks(code, executed, position)
+    _connect(code, blocks, block_of, position)
     callers: dict[int, list[int]] = {}
     for block in blocks:
         if block.calls is not None:
@@ -130,18 +154,9 @@ def flow_of(code: Sequence[Instruction], executed: Mapping[int, int]) -> Flow:
         [block.predecessors for block in blocks],
         {*entries, *callers},
     )
-    loops, loop_of = _loops(blocks, order, above)
-    flow = Flow(
-        blocks,
-        block_of,
-        order,
-        tuple(entries),
-        _routines(blocks, callers),
-        {entry: tuple(calling) for entry, calling in callers.items()},
-        above,
-        loops,
-        loop_of,
-    )
+    calling = {entry: tuple(blocks_that_call) for entry, blocks_that_call in callers.items()}
+    routines, loops = _routines(blocks, callers), _loops(blocks, order, above)
+    flow = Flow(blocks, block_of, order, tuple(entries), routines, calling, above, *loops)
     if executed:
         _count_trips(flow, code, executed)
     return flow
@@ -151,9 +166,9 @@ _ENDS = words("EXIT RET BRX BRXU JMX JMXU KILL RTT BPT")
 
 
 def _blocks(
-    code: Sequence[Instruction], executed: Mapping[int, int]
+    code: Sequence[Instruction], executed: Mapping[int, int], position: Mapping[int, int]
 ) -> tuple[list[BasicBlock], list[int]]:
-    position = {instruction.address: index for index, instruction in enumerate(code)}
+    """`position`: by address."""
     starts = {0}
     for index, instruction in enumerate(code):
         if instruction.target is not None and instruction.target in position:
@@ -173,29 +188,28 @@ def _blocks(
     return blocks, block_of
 
 
-def _connect(code: Sequence[Instruction], blocks: list[BasicBlock], block_of: list[int]) -> None:
-    position = {instruction.address: index for index, instruction in enumerate(code)}
-
-    def at(address: int | None) -> int | None:
-        index = position.get(address) if address is not None else None
-        return block_of[index] if index is not None and block_of[index] >= 0 else None
+def _connect(
+    code: Sequence[Instruction],
+    blocks: list[BasicBlock],
+    block_of: list[int],
+    position: Mapping[int, int],
+) -> None:
+    block_at: dict[int | None, int] = {
+        address: block_of[at] for address, at in position.items() if block_of[at] >= 0
+    }
 
     for block in blocks:
         last = code[block.end - 1]
-        following = at(last.address + 16)
-        taken = at(last.target)
+        targets: list[int | None] = [last.address + 16]
         is_conditional = last.guard is not None or bool(last.reads and last.opcode == "BRA")
-        successors: list[int | None] = [following]
         if last.opcode in ("BRA", "JMP", "UBRA"):
-            successors = [following, taken] if is_conditional else [taken]
+            targets = [*(targets if is_conditional else ()), last.target]
         elif last.opcode in ("CALL", "UCALL"):
-            block.calls = taken
+            block.calls = block_at.get(last.target)
         elif last.opcode in _ENDS:
             block.returns = last.opcode == "RET"
-            successors = [following] if last.guard else []
-        block.successors = list(
-            dict.fromkeys(successor for successor in successors if successor is not None)
-        )
+            targets = targets if last.guard else []
+        block.successors = list(dict.fromkeys(block_at[at] for at in targets if at in block_at))
     for block in blocks:
         for successor in block.successors:
             blocks[successor].predecessors.append(block.index)
@@ -207,10 +221,10 @@ def _routines(blocks: list[BasicBlock], entries: Iterable[int]) -> dict[int, tup
     everything = tuple(range(len(blocks)))
     budget = _ROUTINES_PER_BLOCK * len(blocks)
     for entry in entries:
-        of_entry = (
-            reached([entry], lambda block: blocks[block].successors) if budget > 0 else everything
-        )
-        routines[entry] = tuple(sorted(of_entry))
+        routines[entry] = everything
+        if budget > 0:
+            of_entry = reached([entry], lambda block: blocks[block].successors)
+            routines[entry] = tuple(sorted(of_entry))
         budget -= len(routines[entry])
     return routines
 
@@ -283,24 +297,16 @@ def _not_too_deep(
     blocks.
     """
     inside = list(range(len(blocks)))
-    """Union-find: leads from a block to the outermost loop found so far around it."""
-
-    def outermost(block: int) -> int:
-        while inside[block] != block:
-            inside[block] = inside[inside[block]]
-            block = inside[block]
-        return block
-
+    """Leads from a block to the outermost loop found so far around it."""
     parent: dict[int, int] = {}
     headers = sorted(latches, key=lambda header: -number[header])
     for header in headers:
         waiting = list(latches[header])
         while waiting:
-            current = outermost(waiting.pop())
-            if current == header:
-                continue
-            inside[current] = parent[current] = header
-            waiting += blocks[current].predecessors
+            current = root_of(inside, waiting.pop())
+            if current != header:
+                inside[current] = parent[current] = header
+                waiting += blocks[current].predecessors
     depth: dict[int, int] = {}
     for header in reversed(headers):
         depth[header] = depth.get(parent.get(header, -1), 0) + 1
@@ -334,10 +340,9 @@ def _count_trips(flow: Flow, code: Sequence[Instruction], executed: Mapping[int,
 
     starts = {*flow.entries, *flow.callers}
     for loop in flow.loops:
+        outside = set(flow.blocks[loop.header].predecessors) - loop.blocks
         entries = sum(
-            _edge_count(flow, left(before), before, loop.header, count)
-            for before in flow.blocks[loop.header].predecessors
-            if before not in loop.blocks
+            _edge_count(flow, left(before), before, loop.header, count) for before in outside
         )
         if loop.header in starts:
             again = sum(
@@ -346,9 +351,7 @@ def _count_trips(flow: Flow, code: Sequence[Instruction], executed: Mapping[int,
             entries += max(0, count(loop.header) - entries - again)
         loop.entries = max(entries, 1)
         loop.is_counted = all(
-            _is_edge_count_exact(flow, code, before, loop.header)
-            for before in flow.blocks[loop.header].predecessors
-            if before not in loop.blocks
+            _is_edge_count_exact(flow, code, before, loop.header) for before in outside
         )
         loop.trips = max(1.0, count(loop.header) / loop.entries)
 
@@ -398,11 +401,8 @@ class _Search:
             self._visit(root, successors)
         self.before = [[0] if node in roots else [] for node in self.node]
         for number, node in enumerate(self.node[1:], start=1):
-            self.before[number] += [
-                self.number[predecessor]
-                for predecessor in predecessors[node]
-                if predecessor in self.number
-            ]
+            before = (self.number.get(predecessor, -1) for predecessor in predecessors[node])
+            self.before[number] += [predecessor for predecessor in before if predecessor >= 0]
         self.semi = list(range(len(self.node)))
         self.best = list(range(len(self.node)))
         self.ancestor = [-1] * len(self.node)

@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from keet.analysis.machine_code.flow.control_flow import (
@@ -24,6 +24,7 @@ from keet.analysis.machine_code.flow.control_flow import (
     flow_of,
     intervals,
     reached,
+    root_of,
 )
 from keet.analysis.machine_code.instructions.instruction import Instruction, parse
 from keet.analysis.machine_code.instructions.opcodes import IMPURE, Role, words
@@ -116,11 +117,7 @@ class _Summary(NamedTuple):
 
 def _summaries(code: Sequence[Instruction], flow: Flow) -> dict[int, _Summary]:
     written = [
-        frozenset(
-            register
-            for instruction in code[block.start : block.end]
-            for register in instruction.writes
-        )
+        frozenset[str]().union(*(each.writes for each in code[block.start : block.end]))
         for block in flow.blocks
     ]
     summaries: dict[int, _Summary] = {}
@@ -256,16 +253,10 @@ class _Builder:
     def _simplify(self) -> None:
         """Replace joins whose inputs are all the same value."""
         instead = list(range(len(self.all)))
-
-        def resolved(value: int) -> int:
-            while instead[value] != value:
-                instead[value] = instead[instead[value]]
-                value = instead[value]
-            return value
-
+        resolved = partial(root_of, instead)
         rank = {block: place for place, block in enumerate(self.flow.order)}
-        joins = [value.index for value in self.all if value.kind is Kind.JOIN]
-        joins.sort(key=lambda join: rank[self.all[join].block])
+        merging = (value for value in self.all if value.kind is Kind.JOIN)
+        joins = [value.index for value in sorted(merging, key=lambda value: rank[value.block])]
         for _ in range(_MOST_ROUNDS):
             left = []
             for join in joins:
@@ -320,6 +311,28 @@ class SassProgram:
         return [self.executed.get(instruction.address, 0) for instruction in self.code]
 
     @cached_property
+    def executions(self) -> int:
+        """Of all instructions, by warps; at least 1, as a divisor."""
+        return sum(self.counts) or 1
+
+    def spent(self, positions: Iterable[int]) -> int:
+        """Executions of these instructions, by warps."""
+        return sum(self.counts[position] for position in positions)
+
+    def share(self, positions: Iterable[int]) -> float:
+        """Share of these instructions in all executions, 0 to 1."""
+        return self.spent(positions) / self.executions
+
+    def loops_at(self, position: int) -> list[Loop]:
+        """The loops around an instruction, from the innermost outwards."""
+        return self.flow.loops_around(self.flow.block_of[position])
+
+    def writer(self, value: int) -> Instruction | None:
+        """The instruction that defines a value; None for one of several, of a call, or of none."""
+        made = self.values.all[value]
+        return self.code[made.position] if made.kind is Kind.DEFINITION else None
+
+    @cached_property
     def flow_rank(self) -> Mapping[int, int]:
         """Index of each block in the order of the control flow."""
         return {block: place for place, block in enumerate(self.flow.order)}
@@ -341,6 +354,10 @@ class SassProgram:
     def ran_in(self, blocks: Iterable[int]) -> list[int]:
         """The same for some blocks, in their order."""
         return [position for position in self.flow.positions(blocks) if self.counts[position]]
+
+    def where(self, matches: Callable[[Instruction], bool]) -> list[int]:
+        """Positions of the instructions that ran and match, in order."""
+        return [position for position in self.ran if matches(self.code[position])]
 
     def address_values(self, position: int) -> list[int]:
         """The values that the address of a memory access is the sum of."""
@@ -371,17 +388,11 @@ class SassProgram:
     @cached_property
     def _ways_to_ends(self) -> tuple[Sequence[int], Mapping[int, tuple[int, int]]]:
         flow = flow_of(self.code, {})
-        ends = {
-            block.index
-            for block in flow.blocks
-            if not block.successors or self.code[block.end - 1].opcode in _MAY_END
-        }
-        above = dominators(
-            [block.predecessors for block in flow.blocks],
-            [block.successors for block in flow.blocks],
-            ends,
-        )
-        return flow.block_of, intervals(above)
+        before = [block.predecessors for block in flow.blocks]
+        after = [block.successors for block in flow.blocks]
+        last = (self.code[block.end - 1] for block in flow.blocks)
+        ends = {at for at, end in enumerate(last) if not after[at] or end.opcode in _MAY_END}
+        return flow.block_of, intervals(dominators(before, after, ends))
 
     def decides(self, branch: int, position: int) -> bool:
         """Whether some path from a branch leads past a position, by all code, also what never ran:
@@ -496,11 +507,8 @@ class _NotTaken:
             successors = self.flow.blocks[block].successors
             last = self.flow.blocks[block].end - 1
             instruction = self.program.code[last]
-            if (
-                len({*successors}) != 2
-                or instruction.opcode != "BRA"
-                or instruction.has("DIV", "CONV")
-            ):
+            is_plain = instruction.opcode == "BRA" and not instruction.has("DIV", "CONV")
+            if not is_plain or len({*successors}) != 2:
                 continue
             only = [s for s in successors if self.flow.blocks[s].predecessors == [block]]
             if len(only) == 1 and only[0] not in self.flow.callers:
@@ -557,17 +565,12 @@ def live_inputs(program: SassProgram, value: SsaValue, none: Collection[Way]) ->
     """The inputs of a join, without those that come by ways that were never taken."""
     if not none:
         return value.inputs
-    sources = [
-        *program.flow.blocks[value.block].predecessors,
-        *program.flow.callers.get(value.block, ()),
-    ]
+    flow, block = program.flow, value.block
+    sources = (*flow.blocks[block].predecessors, *flow.callers.get(block, ()))
     if len(sources) != len(value.inputs):
         return value.inputs
-    return [
-        input_value
-        for source, input_value in zip(sources, value.inputs, strict=True)
-        if (source, value.block) not in none
-    ]
+    ways = zip(sources, value.inputs, strict=True)
+    return [index for source, index in ways if (source, block) not in none]
 
 
 class Readers:
@@ -587,16 +590,12 @@ class Readers:
     def same(self, *values: int, joins: bool = True) -> set[int]:
         """The values, and all that may be equal to them. `joins`: also where paths join."""
         every = self.values.all
-        return {
-            *reached(
-                values,
-                lambda index: (
-                    merge
-                    for merge in self.merged[index]
-                    if joins or every[merge].kind is Kind.GUARDED
-                ),
-            )
-        }
+
+        def following(index: int) -> Iterable[int]:
+            merges = self.merged[index]
+            return (at for at in merges if joins or every[at].kind is Kind.GUARDED)
+
+        return {*reached(values, following)}
 
     def of(self, value: int) -> set[int]:
         """Positions that may read the value and ran."""
@@ -605,6 +604,4 @@ class Readers:
 
     def of_result(self, position: int) -> set[int]:
         """The same for all that an instruction writes."""
-        return {
-            user for result in self.values.written[position].values() for user in self.of(result)
-        }
+        return {user for made in self.values.written[position].values() for user in self.of(made)}

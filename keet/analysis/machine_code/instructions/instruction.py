@@ -46,6 +46,11 @@ class Operand(NamedTuple):
     def is_register(self) -> bool:
         return self.kind == "register"
 
+    @property
+    def summands(self) -> tuple[tuple[str, int], ...]:
+        """Memory: the registers that its address is the sum of, and the factor of each."""
+        return (self.name, self.scale), (self.uniform, 1)
+
 
 _REGISTER = re.compile(r"(U?R)(\d{1,2}|1\d\d|2[0-4]\d|25[0-4]|Z)((?:\.\w+)*)$", re.ASCII)
 """R0 to R254: the hardware has no more."""
@@ -128,6 +133,10 @@ def _memory(inside: str, descriptor: str) -> Operand:
 Registers = tuple[str, ...]
 
 
+def is_predicate(register: str) -> bool:
+    return "P" in register
+
+
 def access_bytes(opcode: str, modifiers: tuple[str, ...]) -> int:
     """Bytes per thread of a memory access, from the opcode's modifiers; by default a word."""
     for name, size in _ACCESS_SIZES:
@@ -136,9 +145,7 @@ def access_bytes(opcode: str, modifiers: tuple[str, ...]) -> int:
     if "U16" in modifiers or "S16" in modifiers:
         return 2
     if opcode in ("LDSM", "STSM"):
-        return 4 * max(
-            [int(modifier) for modifier in modifiers if modifier in ("1", "2", "4")] or [1]
-        )
+        return 4 * max([int(count) for count in modifiers if count in ("1", "2", "4")], default=1)
     return 4
 
 
@@ -157,29 +164,22 @@ def destinations(opcode: str, operands: tuple[Operand, ...]) -> int:
         return 2
     if opcode in ("VOTE", "VOTEU", "ELECT"):
         return len(operands) - 1
+    kinds = [operand.kind for operand in operands] + [""]
     count = 0
-    while count < len(operands) and operands[count].kind == "predicate":
+    while kinds[count] == "predicate":
         count += 1  # LOP3 P0, R1, ...; SHFL PT, R2, ...; ATOMG PT, R3, ...
-    if count and (opcode in _PREDICATE_ONLY or operands[count:][:1] == ()):
+    if count and (opcode in _PREDICATE_ONLY or not kinds[count]):
         return count
-    if count < len(operands) and operands[count].kind in ("register", "other"):
-        count += 1
-    while count < len(operands) and operands[count].kind == "predicate" and opcode in _CARRY:
+    count += kinds[count] in ("register", "other")
+    while kinds[count] == "predicate" and opcode in _CARRY:
         count += 1  # IADD3 R2, P0, P1, ...
-    if _is_split(opcode, operands, count):
-        count += 1
-    return count
+    return count + (kinds[count] == "register" and opcode in _SPLIT_RESULTS)
 
 
-def _is_split(opcode: str, operands: tuple[Operand, ...], count: int) -> bool:
-    """A load of 256 bits names two destinations of four registers: LDG.E.ENL2.256 R8, R4, [...].
-    A texture fetch names the destination of its third and fourth components, then that of the
-    first two: TEX R6, R4, ..., 0x7."""
-    return (
-        (opcode in ("LD", "LDG") or opcode in TEXTURES)
-        and operands[count : count + 1] != ()
-        and (operands[count].kind == "register")
-    )
+_SPLIT_RESULTS = TEXTURES | {"LD", "LDG"}
+"""A load of 256 bits names two destinations of four registers: LDG.E.ENL2.256 R8, R4, [...].
+A texture fetch names the destination of its third and fourth components, then that of the
+first two: TEX R6, R4, ..., 0x7."""
 
 
 def _texel_words(operands: tuple[Operand, ...], *, is_last: bool) -> int:
@@ -290,11 +290,10 @@ def written_words(opcode: str, modifiers: tuple[str, ...]) -> int:  # noqa: PLR0
 def _tensor_memory_words(modifiers: tuple[str, ...]) -> int:
     """Registers of a load from tensor memory: `x32` repeats, each of which is wider than a
     register in the shapes of 128 and 256 bits (PTX ISA, `tcgen05.ld`)."""
-    repeats = next(
-        (int(modifier[1:]) for modifier in modifiers if re.fullmatch(r"x\d{1,3}", modifier)), 1
-    )
-    wide = 4 if any("256bit" in modifier for modifier in modifiers) else 1
-    return repeats * (2 if any("128bit" in modifier for modifier in modifiers) else wide)
+    shape = ".".join(modifiers)
+    repeats = re.search(r"\bx(\d{1,3})\b", shape)
+    wide = 2 if "128bit" in shape else 4 if "256bit" in shape else 1
+    return wide * (int(repeats[1]) if repeats else 1)
 
 
 _WIDE_INTEGER = words(
@@ -309,9 +308,7 @@ def _format_bits(opcode: str, modifiers: tuple[str, ...], *, is_written: bool) -
     F2I and I2F name a format only if it is not the default of 32 bits. FRND.F64 names one for both
     sides.
     """
-    formats = [
-        modifier for modifier in modifiers if re.fullmatch(r"[FSU](8|16|32|64)|BF16", modifier)
-    ]
+    formats = [name for name in modifiers if re.fullmatch(r"[FSU](8|16|32|64)|BF16", name)]
     chosen = formats[:1] if is_written else formats[-1:]
     if opcode in ("F2I", "I2F"):
         letters = "SU" if (opcode == "F2I") == is_written else "F"
@@ -383,12 +380,10 @@ def _tile_words(opcode: str, modifiers: tuple[str, ...], shape: str, operand: st
 
 def _group_words(modifiers: tuple[str, ...], operand: str) -> int:
     """Warp-group MMA of 64 x N: N/2 words of 32-bit accumulators per thread."""
-    shape = next(
-        (modifier for modifier in modifiers if re.fullmatch(r"\d+x\d+x\d+", modifier)), "64x256x16"
-    )
-    columns = int(shape.split("x")[1])
     if operand == "A":
         return 4
+    shapes = (re.fullmatch(r"\d+x(\d+)x\d+", modifier) for modifier in modifiers)
+    columns = next((int(shape[1]) for shape in shapes if shape), 256)
     return columns // 2 if "F16" not in modifiers else columns // 4
 
 
@@ -439,8 +434,22 @@ class Instruction(NamedTuple):
         """The sources that are no predicates."""
         return tuple(operand for operand in self.sources if operand.kind != "predicate")
 
+    @property
+    def predicate(self) -> Operand | None:
+        """The first predicate among its sources."""
+        return next((operand for operand in self.sources if operand.kind == "predicate"), None)
+
+    @property
+    def result(self) -> str:
+        """The first register that it writes; empty if it writes only predicates."""
+        return next((name for name in self.writes if not is_predicate(name)), "")
+
     def has(self, *modifiers: str) -> bool:
+        """Whether it has any of these modifiers."""
         return any(modifier in self.modifiers for modifier in modifiers)
+
+    def has_all(self, *modifiers: str) -> bool:
+        return all(modifier in self.modifiers for modifier in modifiers)
 
     @property
     def is_barrier(self) -> bool:
@@ -457,6 +466,7 @@ class Instruction(NamedTuple):
 
 _GUARD = re.compile(r"@(!?)(U?P[0-9T]+)\s+")
 _SPLIT = re.compile(r",\s*(?![^\[]*\])")
+_TARGET = re.compile(r"(?:^|[\s,])(0x[0-9a-fA-F]{1,16})[\s,]*$")
 _TARGETED = words("BRA BRX JMP JMX CALL BSSY RET WARPSYNC BRXU UBRA UCALL")
 
 
@@ -475,21 +485,12 @@ def _parsed(text: str) -> Instruction:
         guard = (match[2], bool(match[1])) if match[2] not in ("PT", "UPT") else None
     head, _, tail = rest.partition(" ")
     opcode, *modifiers = head.split(".")
-    mods = tuple(modifiers)
-    tail = tail.strip()
+    mods, tail = tuple(modifiers), tail.strip()
     operands = tuple([parse_operand(part) for part in _SPLIT.split(tail)]) if tail else ()
-    writes, reads = effects(opcode, mods, operands)
-    target = _target(opcode, tail)
-    return Instruction(
-        0, text, opcode, mods, role_of(opcode), guard, operands, writes, reads, target
-    )
-
-
-def _target(opcode: str, tail: str) -> int | None:
-    if opcode not in _TARGETED:
-        return None
-    last = tail.replace(",", " ").split()[-1:]
-    return int(last[0], 16) if last and re.fullmatch(r"0x[0-9a-fA-F]{1,16}", last[0]) else None
+    effect = effects(opcode, mods, operands)
+    target = _TARGET.search(tail) if opcode in _TARGETED else None
+    address = int(target[1], 16) if target else None
+    return Instruction(0, text, opcode, mods, role_of(opcode), guard, operands, *effect, address)
 
 
 def is_move(instruction: Instruction) -> bool:
@@ -498,19 +499,14 @@ def is_move(instruction: Instruction) -> bool:
         return True
     if instruction.opcode == "CS2R":
         return any(operand.name == "SRZ" for operand in instruction.sources)
-    zeros = [is_zero(operand) for operand in instruction.sources[:2]]
-    if instruction.opcode in ("IMAD", "UIMAD"):
-        return zeros == [True, True] and not instruction.has("X", "WIDE", "HI")
-    if instruction.opcode in ("HFMA2", "HFMA2_32I"):
-        return zeros == [True, True]
-    if instruction.opcode in ("IADD3", "UIADD3"):
+    are_zeros = [is_zero(operand) for operand in instruction.sources[:2]] == [True, True]
+    if instruction.base == "IMAD":
+        return are_zeros and not instruction.has("X", "WIDE", "HI")
+    if instruction.base == "IADD3":
         others = [operand for operand in instruction.sources[:3] if not is_zero(operand)]
-        return (
-            len(others) <= 1
-            and not any(o.negated or o.inverted for o in others)
-            and (not instruction.has("X"))
-        )
-    return False
+        is_copy = len(others) <= 1 and not any(o.negated or o.inverted for o in others)
+        return is_copy and not instruction.has("X")
+    return are_zeros and instruction.opcode in ("HFMA2", "HFMA2_32I")
 
 
 def is_zero(operand: Operand) -> bool:

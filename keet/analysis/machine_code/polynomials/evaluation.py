@@ -7,6 +7,8 @@ iteration. Only the low word of 64-bit addresses is computed: it determines the 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from keet.analysis.machine_code.flow.control_flow import Loop
 from keet.analysis.machine_code.flow.program import (
     Kind,
@@ -17,12 +19,20 @@ from keet.analysis.machine_code.flow.program import (
     paths_not_taken,
     trips_of,
 )
-from keet.analysis.machine_code.instructions.instruction import Instruction, Operand
+from keet.analysis.machine_code.instructions.instruction import (
+    Instruction,
+    Operand,
+    is_predicate,
+)
 from keet.analysis.machine_code.instructions.opcodes import IMPURE, STACK, Role
-from keet.analysis.machine_code.polynomials.opcode_rules import REBUILD, result_of, signed
+from keet.analysis.machine_code.polynomials.opcode_rules import (
+    OPERATIONS,
+    rebuilt,
+    result_of,
+    signed,
+)
 from keet.analysis.machine_code.polynomials.polynomial import (
     ZERO,
-    EvaluationContext,
     LaunchShape,
     Polynomial,
     Range,
@@ -40,7 +50,7 @@ from keet.analysis.machine_code.polynomials.polynomial import (
 class LoopHeads:
     """Resolves the `join` symbols of an evaluation, each once."""
 
-    def __init__(self, evaluation: EvaluationContext) -> None:
+    def __init__(self, evaluation: Evaluation) -> None:
         self.evaluation = evaluation
         self.program = evaluation.program
         self.symbols = evaluation.symbols
@@ -75,8 +85,7 @@ class LoopHeads:
         before: dict[object, Polynomial] = {}
         later: dict[object, Polynomial] = {}
         flow = self.program.flow
-        sources = list(flow.blocks[value.block].predecessors)
-        sources += flow.callers.get(value.block, ())
+        sources = (*flow.blocks[value.block].predecessors, *flow.callers.get(value.block, ()))
         for source, input_value in zip(sources, value.inputs, strict=False):
             if (source, value.block) in self.evaluation.not_taken:
                 continue
@@ -84,9 +93,6 @@ class LoopHeads:
             (later if source in loop.blocks else before)[polynomial.key] = polynomial
         start = next(iter(before.values())) if len(before) == 1 else None
         following = next(iter(later.values())) if len(later) == 1 else None
-        if start is None and len(before) == 2:
-            first, second = before.values()
-            start = self.symbols.either(first, second, ("start", index), {"path"})
         return start, following
 
     def _stepped(
@@ -98,10 +104,7 @@ class LoopHeads:
             return start
         if any(symbol in product for product in step.terms):
             return self._rotated(symbol, loop, start, later, depth)
-        inside = next(iter(loop.blocks))
-        step = self.evaluation.resolved(
-            step, loop.header if loop.header in loop.blocks else inside, depth + 1
-        )
+        step = self.evaluation.resolved(step, loop.header, depth + 1)
         varying = [inner for inner in step.symbols if self._changes(inner, loop)]
         if not varying:
             product = self.symbols.product(step, counter)
@@ -121,14 +124,9 @@ class LoopHeads:
         if len(varying) != 1 or varying[0].kind != "choice":
             return None
         choice = varying[0]
-        trips, _ = self.evaluation.trips(loop)
-        taken = self.symbols.make(
-            "opaque",
-            f"times {choice.name}",
-            range=Range(0, trips),
-            depends=choice.depends | {f"loop{loop.index}"},
-            is_loose=True,
-        )
+        bounds = Range(0, self.evaluation.trips(loop)[0])
+        name, depends = f"times {choice.name}", choice.depends | {f"loop{loop.index}"}
+        taken = self.symbols.make("opaque", name, range=bounds, depends=depends, is_loose=True)
         counter = of_symbol(self.evaluation.counter(loop))
         some = self.symbols.product(step.factor_of(choice), of_symbol(taken))
         all_times = self.symbols.product(step.without(choice), counter)
@@ -153,9 +151,8 @@ class LoopHeads:
         if symbol.kind in ("tid", "ctaid", "param"):
             return False
         name = f"loop{loop.index}"
-        inner = {
-            f"loop{other.index}" for other in self.program.flow.loops if other.header in loop.blocks
-        }
+        loops = self.program.flow.loops
+        inner = {f"loop{other.index}" for other in loops if other.header in loop.blocks}
         return bool(symbol.depends & ({name, "data", "unknown", "path"} | inner))
 
 
@@ -205,9 +202,8 @@ class Evaluation:
                 self.polynomial(value)
             for position in flow.positions([block]):
                 for register, value in self.program.values.written[position].items():
-                    self._polynomials[value] = self._limited(
-                        self._written(position, register), value
-                    )
+                    written = self._written(position, register)
+                    self._polynomials[value] = self._limited(written, value)
                 for value in self._joins.get((block, position), ()):
                     self.polynomial(value)
 
@@ -229,60 +225,48 @@ class Evaluation:
         if len(polynomial.terms) <= _MOST_TERMS and len(polynomial.depends) <= _MOST_NAMES:
             return polynomial
         names = {name for name in polynomial.depends if name[0] != "v" and name[:4] != "loop"}
-        key = ("long", index)
-        return of_symbol(
-            self.symbols.make("opaque", f"v{index}", key=key, depends={"unknown", *names})
-        )
+        return self._unknown(index, key=("long", index), names=names)
 
-    def _unknown(self, index: int) -> Polynomial:
-        return of_symbol(self.symbols.make("opaque", f"v{index}", key=index, depends={"unknown"}))
+    def _unknown(self, index: int, key: object = None, names: Iterable[str] = ()) -> Polynomial:
+        key, depends = key or index, {"unknown", *names}
+        return of_symbol(self.symbols.make("opaque", f"v{index}", key=key, depends=depends))
 
     def _merges(self, index: int) -> list[int]:
         """The inputs that a value merges; empty if it is a symbol or known from the first pass."""
         value = self.program.values.all[index]
-        is_head = value.kind is Kind.JOIN and value.block in self.loop_of_header
-        if is_head or index in self._known_heads or value.kind in (Kind.ENTRY, Kind.CALL):
+        if self._is_head(value) or index in self._known_heads or value.kind in _OF_ELSEWHERE:
             return []
         return self._inputs(value)
 
+    def _is_head(self, value: SsaValue) -> bool:
+        return value.kind is Kind.JOIN and value.block in self.loop_of_header
+
     def _inputs(self, value: SsaValue) -> list[int]:
-        if value.kind is not Kind.JOIN:
-            return value.inputs
-        return live_inputs(self.program, value, self.not_taken)
+        is_join = value.kind is Kind.JOIN
+        return live_inputs(self.program, value, self.not_taken) if is_join else value.inputs
 
     def _merged(self, index: int) -> Polynomial:
         value = self.program.values.all[index]
         if index in self._known_heads:
             return self._known_heads[index]
-        if value.kind is Kind.JOIN and value.block in self.loop_of_header:
-            loop = self.loop_of_header[value.block]
-            return of_symbol(
-                self.symbols.make(
-                    "join",
-                    f"v{index}",
-                    key=index,
-                    depends={f"loop{loop.index}", f"v{index}"},
-                    arguments=(index,),
-                )
-            )
-        if value.kind in (Kind.ENTRY, Kind.CALL) or not value.inputs:
+        if self._is_head(value):
+            name = f"v{index}"
+            names = {f"loop{self.loop_of_header[value.block].index}", name}
+            head = self.symbols.make("join", name, key=index, depends=names, arguments=(index,))
+            return of_symbol(head)
+        if value.kind in _OF_ELSEWHERE or not value.inputs:
             return self._unknown(index)
         polynomials = [self._polynomials[source] for source in self._inputs(value)]
         if value.kind is Kind.GUARDED and value.guard:
-            return self.symbols.either(
-                polynomials[0],
-                polynomials[1],
-                value.guard,
-                self.predicate_dependences(value.guard[0]),
-            )
+            new, old = polynomials
+            depends = self.predicate_dependences(value.guard[0])
+            return self.symbols.either(new, old, value.guard, depends)
         unique = list({polynomial.key: polynomial for polynomial in polynomials}.values())
         if len(unique) > _MOST_PATHS:
             return self.symbols.unknown("either", tuple(unique[:4]), extra=index, depends={"path"})
         merged = unique[0]
         for other in unique[1:]:
-            came = tuple(
-                at for at, polynomial in enumerate(polynomials) if polynomial.key == other.key
-            )
+            came = tuple(at for at, each in enumerate(polynomials) if each.key == other.key)
             merged = self.symbols.either(other, merged, ("path", value.block, came), {"path"})
         return merged
 
@@ -303,21 +287,17 @@ class Evaluation:
 
     def _written(self, position: int, register: str) -> Polynomial:
         instruction = self.program.code[position]
-        if _restores_register(instruction):
+        if instruction.role is Role.UNKNOWN or _restores_register(instruction):
             return self._opaque(position, register, {"unknown"})
         if instruction.role in (Role.LOAD, Role.ATOMIC):
             return self._opaque(position, register, {"data"})
-        if instruction.role is Role.UNKNOWN:
-            return self._opaque(position, register, {"unknown"})
         result: Polynomial | None = None
         if instruction.role is Role.SPECIAL:
             result = self._special(instruction)
         elif instruction.role is Role.CONSTANT:
             result = self._loaded_constant(instruction, position, register)
-        elif "P" not in register and register == next(
-            r for r in instruction.writes if "P" not in r
-        ):
-            result = result_of(self, instruction, position) if not instruction.has("X") else None
+        elif register == instruction.result and not instruction.has("X"):
+            result = result_of(self, instruction, position)
         if result is None:
             reads = self.program.values.read[position].values()
             depends = frozenset[str]().union(*(self.polynomial(value).depends for value in reads))
@@ -343,10 +323,9 @@ class Evaluation:
         return of_symbol(self.symbols.make("opaque", name, depends={"unknown"}))
 
     def special(self, name: str) -> Polynomial | None:
-        for prefix, kind, sizes in (
-            ("SR_TID.", "tid", self.shape.block),
-            ("SR_CTAID.", "ctaid", self.shape.grid),
-        ):
+        of_threads = ("SR_TID.", "tid", self.shape.block)
+        of_blocks = ("SR_CTAID.", "ctaid", self.shape.grid)
+        for prefix, kind, sizes in (of_threads, of_blocks):
             if name.startswith(prefix) and name[-1] in "XYZ":
                 axis = "XYZ".index(name[-1])
                 high = sizes[axis] - 1 if sizes else None
@@ -369,21 +348,17 @@ class Evaluation:
         self, instruction: Instruction, position: int, register: str
     ) -> Polynomial:
         operand = instruction.sources[0] if instruction.sources else None
-        if (
-            operand is None
-            or operand.kind != "constant"
-            or instruction.has("U8", "S8", "U16", "S16")
-        ):
+        is_narrow = instruction.has("U8", "S8", "U16", "S16")
+        if operand is None or operand.kind != "constant" or is_narrow:
             return self._opaque(position, register, {"unknown"})
-        words = [r for r in instruction.writes if "P" not in r]
+        words = [name for name in instruction.writes if not is_predicate(name)]
         return self._constant(operand, position, 4 * words.index(register))
 
     def _constant(self, operand: Operand, position: int, extra: int = 0) -> Polynomial:
         if operand.name:  # a table in constant memory
             index = self.program.values.read[position].get(operand.name)
-            depends = (
-                self.polynomial(index).depends if index is not None else frozenset({"unknown"})
-            )
+            unknown = frozenset({"unknown"})
+            depends = unknown if index is None else self.polynomial(index).depends
             return self.symbols.unknown("table", (), extra=(position, extra), depends=depends)
         offset = operand.value + extra
         if operand.bank == 0 and offset in self.shape.constants:
@@ -444,33 +419,20 @@ class Evaluation:
             return self.resolved(head, block, depth + 1)
         if symbol.kind == "loop":
             return self._counter(symbol, block)
-        rebuild = REBUILD.get(symbol.kind)
-        polynomials = [
-            argument for argument in symbol.arguments if isinstance(argument, Polynomial)
-        ]
-        if rebuild is None or not polynomials:
+        polynomials = [part for part in symbol.arguments if isinstance(part, Polynomial)]
+        if symbol.kind not in OPERATIONS or not polynomials:
             return of_symbol(self._with_resolved_names(symbol))
-        renewed = tuple(self.resolved(polynomial, block, depth + 1) for polynomial in polynomials)
+        renewed = [self.resolved(polynomial, block, depth + 1) for polynomial in polynomials]
         if all(a.key == b.key for a, b in zip(renewed, polynomials, strict=True)):
             return of_symbol(symbol)
-        return rebuild(self.symbols, renewed, symbol)
+        return rebuilt(self.symbols, renewed, symbol)
 
     def _with_resolved_names(self, symbol: Symbol) -> Symbol:
         """The symbol, with loop heads in its dependences replaced by what they depend on."""
         depends = self.resolved_names(symbol.depends)
         if depends == symbol.depends:
             return symbol
-        return self.symbols.make(
-            symbol.kind,
-            symbol.name,
-            key=("resolved", symbol.order),
-            range=symbol.range,
-            depends=depends,
-            is_loose=symbol.is_loose,
-            arguments=symbol.arguments,
-            reach=symbol.reach,
-            is_scattered=symbol.is_scattered,
-        )
+        return self.symbols.copy(symbol, depends)
 
     def resolved_names(self, depends: frozenset[str]) -> frozenset[str]:
         resolved: set[str] = set()
@@ -498,24 +460,17 @@ class Evaluation:
         if symbol.range.high is not None and not symbol.is_loose:
             return number(symbol.range.high)
         # Warps leave after different numbers of iterations; the average is used for all of them.
-        last = symbol.range.high
-        name, depends = f"last {symbol.name}", {"exit"}
-        ends = Range(last, last)
-        return of_symbol(
-            self.symbols.make("exit", name, range=ends, depends=depends, is_loose=True)
-        )
+        ends, name = Range(symbol.range.high, symbol.range.high), f"last {symbol.name}"
+        last = self.symbols.make("exit", name, range=ends, depends={"exit"}, is_loose=True)
+        return of_symbol(last)
 
     def counter(self, loop: Loop) -> Symbol:
         """Iterations done so far. Loose if warps may do different numbers of iterations."""
         trips, is_even = self.trips(loop)
-        name = f"loop{loop.index}"
+        name, bounds = f"loop{loop.index}", Range(0, trips - 1 if trips is not None else None)
+        parts = (loop.index, not is_even and is_ragged(self.program, loop))
         return self.symbols.make(
-            "loop",
-            name,
-            range=Range(0, trips - 1 if trips is not None else None),
-            depends={name},
-            is_loose=not is_even,
-            arguments=(loop.index, not is_even and is_ragged(self.program, loop)),
+            "loop", name, range=bounds, depends={name}, is_loose=not is_even, arguments=parts
         )
 
     def trips(self, loop: Loop) -> tuple[int | None, bool]:
@@ -526,6 +481,7 @@ class Evaluation:
 
 
 _PLAIN_SYMBOLS = ("tid", "ctaid", "param", "loop")
+_OF_ELSEWHERE = (Kind.ENTRY, Kind.CALL)
 _MOST_PATHS = 6
 """Most paths into a block whose values are distinguished."""
 _DEEPEST_RECURSION = 40

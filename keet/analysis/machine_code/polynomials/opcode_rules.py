@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple, cast
 
@@ -50,18 +50,11 @@ def result_of(of: EvaluationContext, instruction: Instruction, position: int) ->
     return rule(Step(of, instruction, position), *values)
 
 
-def _sum(_: Step, *values: Polynomial) -> Polynomial:
-    return reduce(add, values, ZERO)
-
-
 def _multiply_add(
     step: Step, first: Polynomial, second: Polynomial, third: Polynomial
 ) -> Polynomial | None:
     if step.instruction.has("HI"):
         return _high_product(step, first, second, third)
-    modulo = _remainder(step, first, second, third)
-    if modulo is not None:
-        return modulo
     product = step.of.symbols.product(first, second)
     return add(product, third) if product is not None else None
 
@@ -75,37 +68,15 @@ def _high_product(
         (second, first, step.instruction.sources[0]),
     ):
         if other.value is not None and not operand.is_register and range_of(factor).is_positive:
-            return (
-                _scaled(step.of.symbols, factor, other.value % WORD, 32)
-                if not third.terms
-                else None
-            )
+            quotient = _scaled(step.of.symbols, factor, other.value % WORD, 32)
+            return None if third.terms else quotient
     return None
 
 
 def _scaled(symbols: Symbols, polynomial: Polynomial, magic: int, shift: int) -> Polynomial:
-    """`polynomial * magic >> shift`: a quotient. `_remainder` finds its divisor."""
+    """`polynomial * magic >> shift`: a quotient."""
     low, high = (None if end is None else end * magic >> shift for end in range_of(polynomial))
     return symbols.unknown("scaled", (polynomial,), Range(low, high), extra=(magic, shift))
-
-
-def _remainder(
-    step: Step, first: Polynomial, second: Polynomial, third: Polynomial
-) -> Polynomial | None:
-    """`x - n * (x / n)`."""
-    for quotient, factor in ((first, second), (second, first)):
-        symbol = next(iter(quotient.symbols), None)
-        if factor.value is None or symbol is None or symbol.kind != "scaled":
-            continue
-        if [*quotient.terms] != [(symbol,)]:
-            continue
-        whole, magic, shift = _scaling(symbol)
-        divisor = -factor.value * quotient.terms[symbol,]
-        if add(whole, third, -1).terms or divisor <= 1:
-            continue
-        if is_divisor(divisor, magic, shift):
-            return step.of.symbols.remainder(whole, divisor)
-    return None
 
 
 def _shifted_sum(step: Step, *values: Polynomial) -> Polynomial | None:
@@ -170,9 +141,8 @@ def _extreme(step: Step, *values: Polynomial) -> Polynomial | None:
     """VIMNMX, IMNMX: the minimum if the predicate is true, else the maximum; VIADDMNMX: of a sum
     and a number. As of signed integers: unsigned operands must be positive."""
     instruction = step.instruction
-    which = next((operand for operand in instruction.sources if operand.kind == "predicate"), None)
-    is_packed = any("x2" in modifier or modifier == "RELU" for modifier in instruction.modifiers)
-    if which is None or which.name or is_packed:
+    which = instruction.predicate
+    if which is None or which.name or is_packed(instruction):
         return None
     if instruction.has("U32") and not all(range_of(value).is_positive for value in values):
         return None
@@ -180,48 +150,38 @@ def _extreme(step: Step, *values: Polynomial) -> Polynomial | None:
     return step.of.symbols.extreme(reduce(add, summed), last, is_min=not which.negated)
 
 
+def is_packed(instruction: Instruction) -> bool:
+    """Whether it computes with two halves of a word, or with 0 as the least result."""
+    return any("x2" in modifier or modifier == "RELU" for modifier in instruction.modifiers)
+
+
 def _select(step: Step, first: Polynomial, second: Polynomial) -> Polynomial | None:
-    of, which = (
-        step.of,
-        next(
-            (operand for operand in step.instruction.sources if operand.kind == "predicate"), None
-        ),
-    )
+    of, which = step.of, step.instruction.predicate
     if which is None:
         return None
     if which.negated:
         first, second = second, first
-    if not which.name:
-        return first
     predicate = of.program.values.read[step.position].get(which.name)
     if predicate is None:
         return None
     return of.symbols.either(first, second, (predicate, False), of.predicate_dependences(predicate))
 
 
-def _move(_: Step, value: Polynomial) -> Polynomial:
-    return value
-
-
 def _packed_constant(step: Step) -> Polynomial | None:
     """`HFMA2 R, -RZ, RZ, 0, 3` loads two half-precision constants: it is used as a MOV."""
     if not is_move(step.instruction):
         return None
-    words = 0
+    words = b""
     for operand in step.instruction.sources[2:4]:
-        number_text = operand.name or str(operand.value)
         try:
-            value = float(number_text) * (-1 if operand.negated else 1)
-            words = words << 16 | int.from_bytes(struct.pack(">e", value), "big")
+            value = float(operand.name or operand.value)
+            words += struct.pack(">e", -value if operand.negated else value)
         except (ValueError, OverflowError):
             return None
-    return number(signed(words))
+    return number(signed(int.from_bytes(words, "big")))
 
 
-def _same_in_all_lanes(step: Step, value: Polynomial) -> Polynomial:
-    """SHFL: the same polynomial if it does not depend on the lane."""
-    if all(name.startswith("ctaid") for name in value.depends):
-        return value
+def _shuffled(step: Step, value: Polynomial) -> Polynomial:
     return step.of.symbols.unknown("shuffled", (value,), range_of(value), extra=step.position)
 
 
@@ -241,51 +201,27 @@ def _bits(step: Step, value: Polynomial, count: Polynomial) -> Polynomial | None
 
 
 def _counted(step: Step) -> Polynomial:
-    counted = (
-        step.of.operand(step.instruction.sources[0], step.position)
-        if step.instruction.sources
-        else None
-    )
-    values = () if counted is None else (counted,)
+    counted = (step.of.operand(each, step.position) for each in step.instruction.sources[:1])
+    values = tuple(value for value in counted if value is not None)
     return step.of.symbols.unknown("bits", values, Range(-1, 32), extra=step.position)
 
 
-def _rebuilt_extreme(
-    symbols: Symbols, polynomials: tuple[Polynomial, ...], symbol: Symbol
-) -> Polynomial:
-    return symbols.extreme(polynomials[0], polynomials[1], is_min=symbol.kind == "min")
+OPERATIONS = ("shr", "mod", "min", "max", "scaled", "and", "or", "shift", "table")
+"""Kinds of symbols whose operation is known."""
 
 
-def _rebuilt_scaled(
-    symbols: Symbols, polynomials: tuple[Polynomial, ...], symbol: Symbol
-) -> Polynomial:
-    _, magic, shift = _scaling(symbol)
-    return _scaled(symbols, polynomials[0], magic, shift)
-
-
-def _rebuilt(symbols: Symbols, polynomials: tuple[Polynomial, ...], symbol: Symbol) -> Polynomial:
-    """The same operation on other polynomials, with the bounds of the operation."""
-    return symbols.unknown(symbol.kind, polynomials, symbol.range, extra=symbol.arguments[-1])
-
-
-REBUILD: Mapping[str, Callable[[Symbols, tuple[Polynomial, ...], Symbol], Polynomial]] = {
-    "shr": lambda symbols, polynomials, symbol: symbols.shifted_right(
-        polynomials[0], int(str(symbol.arguments[1]))
-    ),
-    "div": lambda symbols, polynomials, symbol: symbols.divided(
-        polynomials[0], int(str(symbol.arguments[1]))
-    ),
-    "mod": lambda symbols, polynomials, symbol: symbols.remainder(
-        polynomials[0], int(str(symbol.arguments[1]))
-    ),
-    "min": _rebuilt_extreme,
-    "max": _rebuilt_extreme,
-    "scaled": _rebuilt_scaled,
-    "and": _rebuilt,
-    "or": _rebuilt,
-    "shift": _rebuilt,
-    "table": _rebuilt,
-}
+def rebuilt(symbols: Symbols, parts: Sequence[Polynomial], symbol: Symbol) -> Polynomial:
+    """The operation of a symbol on other polynomials, with the bounds of the operation."""
+    kind, argument = symbol.kind, symbol.arguments[-1]
+    if kind == "shr":
+        return symbols.shifted_right(parts[0], cast("int", argument))
+    if kind == "mod":
+        return symbols.remainder(parts[0], cast("int", argument))
+    if kind in ("min", "max"):
+        return symbols.extreme(parts[0], parts[1], is_min=kind == "min")
+    if kind == "scaled":
+        return _scaled(symbols, parts[0], *_scaling(symbol)[1:])
+    return symbols.unknown(kind, tuple(parts), symbol.range, extra=argument)
 
 
 # --- bitwise logic: LOP3 by its truth table
@@ -362,10 +298,8 @@ def _of_two(
     `results`: if the bits of the two are 00, 01, 10 and 11."""
     neither, of_other, of_one, of_both = results
     always = neither & of_other & of_one & of_both
-    first, second = (
-        ~neither & ~of_other & of_one & of_both,
-        ~neither & of_other & ~of_one & of_both,
-    )
+    first = ~neither & ~of_other & of_one & of_both
+    second = ~neither & of_other & ~of_one & of_both
     either = ~neither & of_other & of_one
     possible = neither | of_other | of_one | of_both
     is_other = bool(possible & ~(always | first | second | either))
@@ -399,15 +333,11 @@ def _bounded(
     `always`: the result if all polynomials are 0; `possible`: the bits that may be set at all.
     """
     extra = (table, always, possible)
-    highs = []
-    for polynomial in polynomials:
-        bounds = range_of(polynomial)
-        if not bounds.is_positive or bounds.high is None:
-            return symbols.unknown("logic", tuple(polynomials), extra=extra)
-        highs.append(bounds.high)
-    low_bits = (1 << max(highs, default=0).bit_length()) - 1
+    highs = [bounds.high for bounds in map(range_of, polynomials) if bounds.is_positive]
+    known = [high for high in highs if high is not None]
+    low_bits = (1 << max(known, default=0).bit_length()) - 1
     top = always | (possible & low_bits)
-    if top >= WORD // 2:
+    if len(known) < len(polynomials) or top >= WORD // 2:
         return symbols.unknown("logic", tuple(polynomials), extra=extra)
     return symbols.unknown("or", tuple(polynomials), Range(0, top), extra=extra) if top else ZERO
 
@@ -419,7 +349,9 @@ def signed(value: int) -> int:
 
 
 RULES: Mapping[str, tuple[int | None, Rule]] = {
-    **dict.fromkeys(("IADD3", "IADD", "VIADD", "IADD2"), (None, _sum)),
+    **dict.fromkeys(
+        ("IADD3", "IADD", "VIADD", "IADD2"), (None, lambda _, *all_: reduce(add, all_, ZERO))
+    ),
     "IMAD": (3, _multiply_add),
     "LEA": (None, _shifted_sum),
     "SHF": (3, _shift),
@@ -428,8 +360,8 @@ RULES: Mapping[str, tuple[int | None, Rule]] = {
     "VIADDMNMX": (3, _extreme),
     "SEL": (2, _select),
     "HFMA2": (0, _packed_constant),
-    **dict.fromkeys(("MOV", "R2UR"), (1, _move)),
-    "SHFL": (1, _same_in_all_lanes),
+    **dict.fromkeys(("MOV", "R2UR"), (1, lambda _, value: value)),
+    "SHFL": (1, _shuffled),
     "IABS": (1, _absolute),
     "SGXT": (2, _bits),
     **dict.fromkeys(("POPC", "FLO"), (0, _counted)),

@@ -4,20 +4,18 @@ A polynomial is a sum of terms, each a coefficient times a product of symbols. A
 polynomial becomes a new symbol with its dependences and its bounds, as far as they are known.
 Arithmetic is that of integers: addresses and indices of real programs do not wrap.
 
-Creates symbols for operations that do not give polynomials: shifts, masks, divisions, clamps.
-
-Also what `Evaluation` gives to opcode rules, which it uses itself, and the shape of a launch with
-its place in constant bank 0, where the code reads it.
+Operations that do not give polynomials (shifts, masks, divisions, clamps) create symbols. Also what
+`Evaluation` gives to opcode rules, which it uses itself, and the shape of a launch with its place
+in constant bank 0, where the code reads it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
-from keet.analysis.machine_code.flow.control_flow import Loop
 from keet.analysis.machine_code.flow.program import SassProgram
 from keet.analysis.machine_code.instructions.instruction import Operand
 
@@ -54,7 +52,7 @@ class Symbol:
     """A quantity that varies, or a constant that is not in the report.
 
     `kind`: tid, ctaid, loop, param, join (a value at a loop's head, to be resolved), choice (0 or
-    1), and the operations shr, and, div, mod, min, max, abs, or; opaque for the rest.
+    1), and the operations shr, and, mod, min, max, abs, or; opaque for the rest.
     """
 
     kind: str
@@ -112,6 +110,10 @@ class Polynomial:
         """The number, if the polynomial is constant; else `None`."""
         return self.constant if not self.terms or set(self.terms) == {()} else None
 
+    def only(self, wanted: Callable[[Monomial], bool]) -> Polynomial:
+        """The terms with these products."""
+        return Polynomial({p: c for p, c in self.terms.items() if wanted(p)})
+
     def without(self, symbol: Symbol) -> Polynomial:
         """The terms that lack a symbol."""
         return Polynomial({p: c for p, c in self.terms.items() if symbol not in p})
@@ -160,11 +162,8 @@ def add(first: Polynomial, second: Polynomial, factor: int = 1) -> Polynomial:
 def scale(polynomial: Polynomial, factor: int) -> Polynomial:
     if factor == 1:
         return polynomial
-    return (
-        Polynomial({product: factor * c for product, c in polynomial.terms.items()})
-        if factor
-        else ZERO
-    )
+    terms = {product: factor * c for product, c in polynomial.terms.items()}
+    return Polynomial(terms) if factor else ZERO
 
 
 def multiply(first: Polynomial, second: Polynomial) -> Polynomial | None:
@@ -213,9 +212,7 @@ def _product_range(product: Monomial) -> Range:
     low, high = 1, 1
     for symbol in product:
         if symbol.range.low is None or symbol.range.high is None:
-            if len(product) == 1:
-                return symbol.range
-            return ANY
+            return symbol.range if len(product) == 1 else ANY
         corners = [a * b for a in (low, high) for b in (symbol.range.low, symbol.range.high)]
         low, high = min(corners), max(corners)
     return Range(low, high)
@@ -263,8 +260,7 @@ def launch_shape(grid: Dim3 | None, block: Dim3 | None, capability: str | None) 
         shape_at, grid_at, parameters = 0x0, 0xC, 0x210 if major == 9 else 0x160
     words: dict[int, int] = {}
     for start, sizes in ((shape_at, block), (grid_at, grid)):
-        for axis, size in enumerate(sizes or ()):
-            words[start + 4 * axis] = size
+        words |= {start + 4 * axis: size for axis, size in enumerate(sizes or ())}
     return LaunchShape(grid, block, words, parameters)
 
 
@@ -289,17 +285,16 @@ class Symbols:
     ) -> Symbol:
         key = (kind, name if key is None else key)
         if key not in self._known:
-            self._known[key] = Symbol(
-                kind,
-                name,
-                range,
-                frozenset(depends),
-                is_loose,
-                arguments,
-                len(self._known),
-                reach,
-                is_scattered,
-            )
+            names, order = frozenset(depends), len(self._known)
+            parts = (range, names, is_loose, arguments, order, reach, is_scattered)
+            self._known[key] = Symbol(kind, name, *parts)
+        return self._known[key]
+
+    def copy(self, symbol: Symbol, depends: frozenset[str]) -> Symbol:
+        """The symbol with other dependences."""
+        key = (symbol.kind, ("resolved", symbol.order))
+        if key not in self._known:
+            self._known[key] = replace(symbol, depends=depends, order=len(self._known))
         return self._known[key]
 
     def product(self, first: Polynomial, second: Polynomial) -> Polynomial | None:
@@ -320,29 +315,22 @@ class Symbols:
 
     def shifted_right(self, polynomial: Polynomial, bits: int) -> Polynomial:
         """`polynomial >> bits`, rounding down."""
-        return self._divided(polynomial, 1 << bits, "shr", bits) if bits else polynomial
-
-    def _divided(
-        self, polynomial: Polynomial, divisor: int, kind: str, argument: int
-    ) -> Polynomial:
-        whole, rest = _split(polynomial, divisor)
-        low, high = (None if end is None else end // divisor for end in range_of(rest))
+        if not bits:
+            return polynomial
+        whole, rest = _split(polynomial, 1 << bits)
+        low, high = (None if end is None else end >> bits for end in range_of(rest))
         if low is not None and low == high:
             return add(whole, number(low))
         symbol = self.make(
-            kind,
-            f"({text_of(rest)} {'>>' if kind == 'shr' else '/'} {argument})",
-            key=(rest.key, argument),
+            "shr",
+            f"({text_of(rest)} >> {bits})",
+            key=(rest.key, bits),
             range=Range(low, high),
             depends=rest.depends,
             is_loose=any(symbol.is_loose for symbol in rest.symbols),
-            arguments=(rest, argument),
+            arguments=(rest, bits),
         )
         return add(whole, of_symbol(symbol))
-
-    def divided(self, polynomial: Polynomial, divisor: int) -> Polynomial:
-        """`polynomial / divisor` rounded down, for polynomials that are not negative."""
-        return self._divided(polynomial, divisor, "div", divisor)
 
     def remainder(self, polynomial: Polynomial, divisor: int) -> Polynomial:
         """`polynomial % divisor` for polynomials that are not negative."""
@@ -416,13 +404,8 @@ class Symbols:
         if is_scattered:
             counts = [count_of(first), count_of(second)]
             reach = ANY if None in counts else Range(0, sum(n or 0 for n in counts) - 1)
-        return self.unknown(
-            "min" if is_min else "max",
-            (first, second),
-            bounds,
-            reach=reach,
-            is_scattered=is_scattered,
-        )
+        kind = "min" if is_min else "max"
+        return self.unknown(kind, (first, second), bounds, reach=reach, is_scattered=is_scattered)
 
     def unknown(  # noqa: PLR0913 - the parts of a symbol
         self,
@@ -436,15 +419,12 @@ class Symbols:
         is_scattered: bool = False,
     ) -> Polynomial:
         """A new symbol: only its dependences, and perhaps its bounds, are known."""
-        names = {*depends}
-        for polynomial in polynomials:
-            names |= polynomial.depends
         symbol = self.make(
             kind,
             f"{kind}({', '.join(map(text_of, polynomials))})",
             key=(tuple(polynomial.key for polynomial in polynomials), extra),
             range=range,
-            depends=names,
+            depends=_NO_NAMES.union(depends, *(polynomial.depends for polynomial in polynomials)),
             is_loose=True,
             arguments=(*polynomials, extra),
             reach=reach,
@@ -475,10 +455,9 @@ def _extreme_range(a: Range, b: Range, *, is_min: bool) -> Range:
 def simplified(polynomial: Polynomial, symbols: Symbols) -> Polynomial:
     """Replaces `x - 8 (x >> 3)` by `x mod 8`."""
     for symbol in sorted(polynomial.symbols):
-        if symbol.kind not in ("shr", "div") or not isinstance(symbol.arguments[0], Polynomial):
+        if symbol.kind != "shr" or not isinstance(symbol.arguments[0], Polynomial):
             continue
-        argument = int(str(symbol.arguments[1]))
-        divisor = 1 << argument if symbol.kind == "shr" else argument
+        divisor = 1 << int(str(symbol.arguments[1]))
         for product, coefficient in list(polynomial.terms.items()):
             if symbol not in product or product.count(symbol) > 1 or coefficient % divisor:
                 continue
@@ -498,46 +477,27 @@ def simplified(polynomial: Polynomial, symbols: Symbols) -> Polynomial:
 
 def _hull(first: Polynomial, second: Polynomial) -> Range:
     a, b = range_of(first), range_of(second)
-    return Range(
-        None if a.low is None or b.low is None else min(a.low, b.low),
-        None if a.high is None or b.high is None else max(a.high, b.high),
-    )
+    low = None if a.low is None or b.low is None else min(a.low, b.low)
+    return Range(low, None if a.high is None or b.high is None else max(a.high, b.high))
 
 
 def _split(polynomial: Polynomial, divisor: int) -> tuple[Polynomial, Polynomial]:
     """`polynomial = divisor * whole + rest`, with every divisible term in `whole`."""
-    whole: dict[Monomial, int] = {}
-    rest: dict[Monomial, int] = {}
-    for product, coefficient in polynomial.terms.items():
-        quotient, left = divmod(coefficient, divisor)
-        if product == () or left == 0:
-            if quotient:
-                whole[product] = quotient
-            if left:
-                rest[product] = left
-        else:
-            rest[product] = coefficient
-    return Polynomial(whole), Polynomial(rest)
+    whole = {
+        product: coefficient // divisor
+        for product, coefficient in polynomial.terms.items()
+        if (coefficient // divisor and product == ()) or coefficient % divisor == 0
+    }
+    whole_part = Polynomial(whole)
+    return whole_part, add(polynomial, whole_part, -divisor)
 
 
 class EvaluationContext(Protocol):
-    """An evaluation in progress; `Evaluation` implements it."""
+    """What rules of opcodes need of an evaluation in progress; `Evaluation` implements it."""
 
     program: SassProgram
     symbols: Symbols
-    loop_of_header: dict[int, Loop]
-    not_taken: frozenset[tuple[int, int]]
-
-    def polynomial(self, value: int) -> Polynomial: ...
 
     def operand(self, operand: Operand, position: int) -> Polynomial | None: ...
 
     def predicate_dependences(self, predicate: int) -> frozenset[str]: ...
-
-    def resolved(self, polynomial: Polynomial, block: int, depth: int = 0) -> Polynomial: ...
-
-    def resolved_names(self, depends: frozenset[str]) -> frozenset[str]: ...
-
-    def counter(self, loop: Loop) -> Symbol: ...
-
-    def trips(self, loop: Loop) -> tuple[int | None, bool]: ...
