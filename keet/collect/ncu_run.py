@@ -28,6 +28,7 @@ from keet.collect.plain_run import (
     stop,
 )
 from keet.errors import IngestError, NotAvailable, ProgramFailed
+from keet.formatting import listed
 from keet.profile import Launch
 from keet.profile.run_table import Record, RunTable
 from keet.report import read_profile
@@ -90,7 +91,7 @@ def first_error(log: str) -> str | None:
     return error.strip().rstrip(".") if error else None
 
 
-_MAX_NAMES = 8
+_NAMES_SHOWN = 8
 
 
 def nothing_profiled(log: str) -> NcuError | None:
@@ -101,10 +102,9 @@ def nothing_profiled(log: str) -> NcuError | None:
     names = _NAMES.findall(listing["names"]) if listing else []
     if not names:
         return NcuError("the program launched no kernel", "check that it runs on the GPU here")
-    listed = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
     return NcuError(
         f"--kernel, --launch-skip and --launch-count select no launch; the program launches "
-        f"{listed}",
+        f"{listed(names, _NAMES_SHOWN)}",
         "choose one of these, or leave the options out",
     )
 

@@ -10,8 +10,10 @@ import os
 import re
 import shutil
 import subprocess
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -19,7 +21,7 @@ from keet.analysis.capture.recapture import PER_INSTRUCTION, recipe_options
 from keet.catalog import collection
 from keet.collect.plain_run import PlainRun
 from keet.errors import NotAvailable, UsageError
-from keet.formatting import count_noun, share_text
+from keet.formatting import count_noun, listed, share_text
 from keet.profile.launch import short_name
 from keet.profile.metric import OF_CODE
 from keet.profile.run_table import RECORDER_NAMES, Record
@@ -277,20 +279,24 @@ def choose(
     """
     first = {record.name: record for record in reversed(records)}
     wanted = {name for name, record in first.items() if matches(record)}
-    process = _busiest(records, busy, wanted)
+    times, by_process = defaultdict[str, float](float), defaultdict[int, float](float)
+    for record, part in zip(records, busy, strict=True):
+        if record.name in wanted:
+            times[record.name] += part
+            by_process[record.process] += part
+    process = max(by_process, key=lambda process: by_process[process], default=0)
     by_kernel: dict[str, list[int]] = defaultdict(list)  # numbers of launches in the run
     for number, record in enumerate(records):
         if record.process == process and record.name in wanted:
             by_kernel[record.name].append(number)
-    times: dict[str, float] = defaultdict(float)
-    for record, part in zip(records, busy, strict=True):
-        if record.name in by_kernel:
-            times[record.name] += part
-    main = _leading(times)
+    ranked = sorted((name for name in times if name in by_kernel), key=lambda name: -times[name])
+    # The main ones: with the most time first, until they cover most of it; at least one.
+    passed = accumulate((times[name] for name in ranked), initial=0.0)
+    enough = MOST_OF_THE_TIME * sum(times[name] for name in ranked)
+    main = ranked[: max(1, sum(time < enough for time in passed))]
     if not main:
         return LaunchChoice((), (), 0.0)
     whole = sum(busy) or 1.0
-    ranked = sorted(times, key=lambda name: -times[name])
     others = [n for n in ranked if n not in main and times[n] >= LEAST_SHARE * whole]
     kernels = [*main, *others]
     kept, launches = _within(kernels, frozenset(main), records, by_kernel, affordable)
@@ -303,27 +309,6 @@ def choose(
         small,
         sum(times[name] for name in small) / whole,
     )
-
-
-def _busiest(records: Sequence[Record], busy: Sequence[float], wanted: set[str]) -> int:
-    """The process in which the wanted kernels take most time."""
-    times: dict[int, float] = defaultdict(float)
-    for record, part in zip(records, busy, strict=True):
-        if record.name in wanted:
-            times[record.process] += part
-    return max(times, key=lambda process: times[process], default=0)
-
-
-def _leading(times: Mapping[str, float]) -> list[str]:
-    """The kernels with the most time first, until they cover most of it; at least one."""
-    whole, sum_so_far = sum(times.values()), 0.0
-    leading: list[str] = []
-    for name in sorted(times, key=lambda name: -times[name]):
-        if leading and sum_so_far >= MOST_OF_THE_TIME * whole:
-            break
-        leading.append(name)
-        sum_so_far += times[name]
-    return leading
 
 
 def _within(
@@ -366,13 +351,8 @@ def _wanted(
 def _typical(records: Sequence[Record], numbers: Sequence[int]) -> int:
     """The time-weighted median: half of the kernel's time is in launches that take no longer."""
     ranked = sorted(numbers, key=lambda number: (_ns(records[number]), number))
-    half = sum(_ns(records[number]) for number in numbers) / 2
-    passed = 0
-    for number in ranked:
-        passed += _ns(records[number])
-        if passed >= half:
-            return number
-    return ranked[-1]
+    passed = list(accumulate(_ns(records[number]) for number in ranked))
+    return ranked[bisect_left(passed, passed[-1] / 2)]
 
 
 def _alike(  # noqa: PLR0913, PLR0917 - a launch among others
@@ -441,7 +421,7 @@ _NOTICEABLE = 0.05
 """Of the run: the goal for what recording may cost."""
 _LONGEST_NAMES = 100_000
 """Characters of all names together: one argument of a command may have 128 kB."""
-_MAX_NAMES = 8
+_NAMES_SHOWN = 8
 
 
 class ProfileOptions(NamedTuple):
@@ -492,9 +472,9 @@ def make_plan(
     choice = choose(plain.records, plain.busy, affordable, matches)
     if not choice.launches and not without:
         names = list(dict.fromkeys(short_name(record.full) for record in plain.records))
-        listed = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
         raise NotAvailable(
-            f"--kernel {request.kernel} matches no kernel; the program launches {listed}; "
+            f"--kernel {request.kernel} matches no kernel; the program launches "
+            f"{listed(names, _NAMES_SHOWN)}; "
             "choose one of these, or leave the option out"
         )
     wanted = Invocations(choice.kernels, choice.invocations)
