@@ -70,15 +70,11 @@ class AnswerTexts:
     def __init__(self, words: Vocabulary) -> None:
         self._words = words
         self._prose: dict[str, Prose] = {}
-        self._proposals: set[str] = set()
+        self._read: dict[str, Callable[[str], Prose]] = {}
 
     def put(self, where: str, text: str, *, proposal: bool = False) -> None:
-        if proposal:
-            self._proposals.add(where)
-        self._prose[where] = self._read(where, text)
-
-    def _read(self, where: str, text: str) -> Prose:
-        return self._words.read(text, is_proposal=where in self._proposals)
+        self._read[where] = partial(self._words.read, is_proposal=proposal)
+        self._prose[where] = self._read[where](text)
 
     def __getitem__(self, where: str) -> Prose:
         return self._prose.get(where, Prose())
@@ -95,7 +91,7 @@ class AnswerTexts:
     def _correct(self, where: str, at: int, rewritten: Correction) -> None:
         if "text" in rewritten.model_fields_set:
             # An empty text withdraws the sentence: the prompt offers that.
-            new = self._read(where, rewritten.text)
+            new = self._read[where](rewritten.text)
             self._prose[where] = self._prose[where].replaced(at, new)
 
 
@@ -157,8 +153,8 @@ class CheckedAnswer:
         placed = self._placer.place(rewritten.changes) if rewritten.changes else None
         if placed and (placed.patch or not self._edits[i].patch):
             self._edits[i] = placed
-            edit = self._said.edits[i].model_copy(update={"changes": rewritten.changes})
-            self._said.edits[i] = edit
+            changes = {"changes": rewritten.changes}
+            self._said.edits[i] = self._said.edits[i].model_copy(update=changes)
 
     # --- the result
 
@@ -284,13 +280,8 @@ class CauseJudge:
         Numbers of keet's own lines of the finding are about it."""
         name = known_finding(said.finding)
         rests_on = findings()[name].rests_on if name else ()
-        own = [
-            place
-            for finding in self._each.findings
-            if finding.id == name
-            for place in finding.locations
-        ]
-        is_there = any(f"@{place.where}#" in known for place in own for known in ids)
+        own = (finding.locations for finding in self._each.findings if finding.id == name)
+        is_there = any(f"@{place.where}#" in i for places in own for place in places for i in ids)
         if not ids or not rests_on or is_there or areas_of(ids) & {*rests_on}:
             return ""
         return f"none of its facts is about what the finding rests on: {', '.join(rests_on)}"

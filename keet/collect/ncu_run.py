@@ -284,8 +284,6 @@ def text_of(log: Path) -> str:
 
 def count_launches(report: Path) -> int:
     """Launches in the report; 0 if there is no report or it is incomplete."""
-    if not report.exists():
-        return 0
     try:
         return len(read_profile(report).launches)
     except IngestError:

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -339,13 +339,26 @@ def _within(
 
 def _wanted(
     name: str, records: Sequence[Record], numbers: Sequence[int], *, is_main: bool
-) -> Iterable[WantedLaunch]:
+) -> Iterator[WantedLaunch]:
+    """Each with the invocations that are equivalent to it: of the same shape, and of a time that
+    differs little."""
+
+    def wanted(why: Why, number: int, within: float) -> WantedLaunch:
+        one = records[number]
+        invocations = {
+            invocation
+            for invocation, other in enumerate(map(records.__getitem__, numbers[:MOST_ALIKE]), 1)
+            if (other.grid, other.block) == (one.grid, one.block)
+            and abs(_ns(other) - _ns(one)) <= within * _ns(one)
+        }
+        own = numbers.index(number) + 1
+        return WantedLaunch(name, why, _ns(one), frozenset({*invocations, own}))
+
     typical = _typical(records, numbers)
     longest = max(numbers, key=lambda number: _ns(records[number]))
-    within = ALIKE if is_main else ALIKE_IF_SMALL
-    yield _alike(name, "typical", typical, records, numbers, within)
+    yield wanted("typical", typical, ALIKE if is_main else ALIKE_IF_SMALL)
     if is_main and _ns(records[longest]) > LONGER * _ns(records[typical]):
-        yield _alike(name, "longest", longest, records, numbers)
+        yield wanted("longest", longest, ALIKE)
 
 
 def _typical(records: Sequence[Record], numbers: Sequence[int]) -> int:
@@ -353,27 +366,6 @@ def _typical(records: Sequence[Record], numbers: Sequence[int]) -> int:
     ranked = sorted(numbers, key=lambda number: (_ns(records[number]), number))
     passed = list(accumulate(_ns(records[number]) for number in ranked))
     return ranked[bisect_left(passed, passed[-1] / 2)]
-
-
-def _alike(  # noqa: PLR0913, PLR0917 - a launch among others
-    name: str,
-    why: Why,
-    number: int,
-    records: Sequence[Record],
-    numbers: Sequence[int],
-    within: float = ALIKE,
-) -> WantedLaunch:
-    """The launch, with the invocations that are equivalent to it: whose times differ by at most
-    the share `within`."""
-    one = records[number]
-    invocations = {
-        invocation
-        for invocation, other in enumerate(numbers[:MOST_ALIKE], 1)
-        if records[other].grid == one.grid
-        and records[other].block == one.block
-        and abs(_ns(records[other]) - _ns(one)) <= within * _ns(one)
-    }
-    return WantedLaunch(name, why, _ns(one), frozenset({*invocations, numbers.index(number) + 1}))
 
 
 def _ns(record: Record) -> int:

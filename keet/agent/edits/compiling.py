@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -117,10 +117,8 @@ def messages_in(
     errors: dict[CompilerMessage, None] = {}
     warnings: dict[CompilerMessage, None] = {}
     for line in output.splitlines():
-        parsed = next(
-            (match for form in _MESSAGES if (match := re.fullmatch(form, line[:2000]))), None
-        )
-        if parsed is None:
+        matches = (re.fullmatch(form, line[:2000]) for form in _MESSAGES)
+        if (parsed := next(filter(None, matches), None)) is None:
             continue
         place = posixpath.normpath(parsed["file"]) if parsed["file"] else ""
         text = parsed["text"].replace(inside, "").strip()
@@ -169,16 +167,12 @@ def kernel_named(
     plain name if only one kernel has it (an edit may change parameters)."""
     wanted = _HASH.sub("", name.mangled)
     part = f"{len(name.function)}{name.function}"
-    ways: tuple[Callable[[str], bool], ...] = (
-        lambda mangled: mangled == name.mangled,
-        lambda mangled: _HASH.sub("", mangled) == wanted,
-        lambda mangled: mangled == name.function or part in mangled,
+    ways = (
+        [k for mangled, k in kernels.items() if mangled == name.mangled],
+        [k for mangled, k in kernels.items() if _HASH.sub("", mangled) == wanted],
+        [k for mangled, k in kernels.items() if mangled == name.function or part in mangled],
     )
-    for fits in ways:
-        fitting = [kernel for mangled, kernel in kernels.items() if fits(mangled)]
-        if len(fitting) == 1:
-            return fitting[0]
-    return None
+    return next((fitting[0] for fitting in ways if len(fitting) == 1), None)
 
 
 _MOST_TEXT = 20_000_000
@@ -308,10 +302,9 @@ def _comparison(
 ) -> BuildComparison:
     arch = before.settings.arch
     if isinstance(after, CompileProblem):
-        if not after.errors:
-            return BuildComparison("not checked", after.message)
         message = f"does not compile for {arch}: {after.message}"
-        return BuildComparison("fails", message, after.errors)
+        failed = BuildComparison("fails", message, after.errors)
+        return failed if after.errors else BuildComparison("not checked", after.message)
     old, new = (kernel_named(build.kernels, kernel) for build in (before, after))
     warnings = new_warnings(before.warnings, after.warnings)
     said = f", {count_noun(len(warnings), 'new warning')}" if warnings else ""

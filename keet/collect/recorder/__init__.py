@@ -163,8 +163,8 @@ class _Process:
         match tag, *fields:
             case b"k", start, end, name, gx, gy, gz, bx, by, bz, device, correlation, _:
                 names = self._names.get(name, ("?", "?"))
-                at = (gx, gy, gz), (bx, by, bz), start, end, device, self.number, correlation
-                self.records.append(Record(*names, *at))
+                grid, block, at = (gx, gy, gz), (bx, by, bz), (device, self.number, correlation)
+                self.records.append(Record(*names, grid, block, start, end, *at))
             case b"s", _, _, status:
                 self.status = status
             case b"e", dropped, unfinished:

@@ -36,7 +36,7 @@ class Counting:
 
 
 def cached(chat: Counting, cache: ReplyCache, prompt: str = "1") -> CachedChat:
-    return CachedChat(chat, cache, report_sha256="ab", prompt_version=prompt)
+    return CachedChat(chat, cache, "ab", prompt)
 
 
 def test_a_reply_comes_back_as_it_was(path: Path) -> None:

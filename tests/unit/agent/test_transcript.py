@@ -44,7 +44,7 @@ def run(path: Path) -> None:
     transcript.event("start", model="openai:gpt-5", report=Path("a.ncu-rep"))
     transcript.request("ask", messages.ChatRequest((SYSTEM, ASKED), TOOLS, SCHEMA))
     transcript.reply(REPLY, 1.23456)
-    transcript.tool(CALL, TOLD.text, [EVIDENCE], None, 0.01)
+    transcript.event("tool", call=CALL, answer=TOLD.text, evidence=[EVIDENCE], seconds=0.01)
     transcript.request("ask", messages.ChatRequest((SYSTEM, ASKED, CALLED, TOLD), TOOLS, SCHEMA))
     transcript.reply(REPLY._replace(calls=()), 2)
     transcript.event("note", repair="two numbers are stray")
@@ -92,7 +92,7 @@ def test_no_key_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = messages.ChatMessage("user", f"key {SECRET} and sk-abcdef123456")
     transcript.request("a", messages.ChatRequest((asked,)))
     transcript.reply(REPLY._replace(text=SECRET), 1)
-    transcript.tool(CALL._replace(arguments={"a": SECRET}), SECRET, [], SECRET, 1)
+    transcript.event("tool", call=CALL._replace(arguments={"a": SECRET}), answer=SECRET, x=SECRET)
     text = path.read_text()
     assert not any(part in text for part in (SECRET, "sk-abcdef"))
     assert text.count("[key]") == 7
