@@ -25,7 +25,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -39,6 +38,7 @@ from keet.optimize.measure import (
     MOST_REPORT,
     PROTOCOL,
     both_ends,
+    both_ends_of,
     clean_environment,
     copy_folder,
     remove,
@@ -140,9 +140,8 @@ def write_request(  # noqa: PLR0913, PLR0917 - the parts of a request
     variants: Mapping[str, Path],
     check: Path,
     protected: Mapping[str, str],
-    *,
-    profiled: Sequence[str] = (),
-    once: Sequence[str] = (),
+    profiled: Sequence[str],
+    once: Sequence[str],
 ) -> Request:
     """`variants`: prepared folders, the reference first; they become part of the request, as
     `check`, the files that only the check has. `protected`: digests of files that may not change.
@@ -154,7 +153,8 @@ def write_request(  # noqa: PLR0913, PLR0917 - the parts of a request
     check.replace(folder / "check")
     shutil.copyfile(measure.__file__, folder / "measure.py")
     shutil.copyfile(RECORDER, folder / "recorder.c")
-    limits = task.limits
+    seconds = ("build_s", "run_s", "check_s", "profile_s")
+    limits = {name: getattr(task.limits, name) for name in seconds}
     profile = {
         "variants": list(profiled),
         # The kernel id is filled in by the script, which knows the launches by then.
@@ -171,14 +171,7 @@ def write_request(  # noqa: PLR0913, PLR0917 - the parts of a request
         "variants": list(variants),
         "protected": dict(protected),
         "repeats": task.repeats,
-        "limits": {
-            "build_s": limits.build_s,
-            "run_s": limits.run_s,
-            "check_s": limits.check_s,
-            "profile_s": limits.profile_s,
-            "output_chars": _OUTPUT_CHARS,
-            "file_bytes": _FILE_BYTES,
-        },
+        "limits": {**limits, "output_chars": _OUTPUT_CHARS, "file_bytes": _FILE_BYTES},
         "record": True,
         "profile": profile if profiled else None,
         "once": list(once),
@@ -237,7 +230,7 @@ def read_result(folder: Path, request: Request) -> Result:
         raise BadResult(f"{path}: it can't be read ({reason_of(problem)})") from None
     except ValueError as problem:
         raise BadResult(f"{path}: it is not a result of measure.py ({problem})") from None
-    if tuple(result.variants) != request.variants and set(result.variants) != set(request.variants):
+    if set(result.variants) != set(request.variants):
         raise BadResult(f"{path}: its variants are not those of the request")
     return result
 
@@ -249,8 +242,8 @@ def take_result(source: Path, target: Path, request: Request) -> Result:
     remove(partial)
     partial.mkdir(parents=True)
     shutil.copyfile(source / "result.json", partial / "result.json")
+    most = {"ncu-rep": MOST_REPORT, DETAILS: MOST_EXPORT, LINES: MOST_EXPORT}
     for name in request.variants:
-        most = {"ncu-rep": MOST_REPORT, DETAILS: MOST_EXPORT, LINES: MOST_EXPORT}
         for ending, size in most.items():
             path = source / f"{name}.{ending}"
             if _is_plain(path, size):
@@ -258,10 +251,8 @@ def take_result(source: Path, target: Path, request: Request) -> Result:
         records = source / f"{name}.records"
         if records.is_dir() and not records.is_symlink():
             (partial / records.name).mkdir()
-            paths = (
-                path for path in sorted(records.glob("*.rec")) if _is_plain(path, MOST_RECORDS)
-            )
-            for number, path in enumerate(islice(paths, 64)):
+            paths = [p for p in sorted(records.glob("*.rec")) if _is_plain(p, MOST_RECORDS)]
+            for number, path in enumerate(paths[:64]):
                 shutil.copyfile(path, partial / records.name / f"{number:03}.rec")
     remove(target)
     partial.replace(target)
@@ -275,11 +266,7 @@ def _is_plain(path: Path, most: int) -> bool:
 def shown_output(text: str, most: int = 3000) -> str:
     """Output of a program for people and prompts: no control characters, not too long. What is
     wrong is at the beginning or at the end."""
-    text = visible(text.replace("\r\n", "\n").strip())
-    if len(text) <= most:
-        return text
-    half = most // 2
-    return f"{text[:half]}\n[...]\n{text[-half:]}"
+    return both_ends_of(visible(text.replace("\r\n", "\n").strip()), most)
 
 
 Progress = Callable[[str], None]
@@ -308,12 +295,11 @@ class LocalRunner:
         self._progress = progress
 
     def measure(self, request: Request, target: Path) -> Result:
-        words = [sys.executable, str(request.folder / "measure.py"), str(request.folder)]
-        made = request.folder / "result"
+        folder, environment = request.folder, clean_environment()
+        words = [sys.executable, f"{folder}/measure.py", str(folder)]
+        made = folder / "result"
         remove(made)
-        code, output = run_child(
-            words, request.folder, request.most_seconds, environment=clean_environment()
-        )
+        code, output = run_child(words, folder, request.most_seconds, environment=environment)
         if code or not made.exists():
             raise NotAvailable(f"the measurement failed: {_last_line(output, code)}")
         return _taken(made, target, request)
@@ -334,11 +320,8 @@ class CommandRunner:
     def measure(self, request: Request, target: Path) -> Result:
         made = request.folder.with_name(f"{request.folder.name}.result")
         remove(made)
-        command = self._template
-        for name, path in {"{request}": request.folder, "{result}": made}.items():
-            command = command.replace(name, shlex.quote(str(path.resolve())))
-        words = ["sh", "-c", command]
-        code, output = run_child(words, Path.cwd(), request.most_seconds)
+        command = filled(self._template, request=request.folder.resolve(), result=made.resolve())
+        code, output = run_child(["sh", "-c", command], Path.cwd(), request.most_seconds)
         if code or not (made / "result.json").exists():
             raise NotAvailable(f"the runner's command failed: {_last_line(output, code)}")
         result = _taken(made, target, request)
@@ -389,6 +372,13 @@ def _last_line(output: str, code: int) -> str:
     lines = [line for line in output.splitlines() if line.strip()]
     last = lines[-2:] if lines and "requests measured" in lines[-1] else lines[-1:]
     return one_line(last[0][-300:]) if last else f"exit code {code}"
+
+
+def filled(template: str, **values: object) -> str:
+    """A command with these values for `{NAME}`, quoted for the shell."""
+    for name, value in values.items():
+        template = template.replace(f"{{{name}}}", shlex.quote(str(value)))
+    return template
 
 
 def run_child(

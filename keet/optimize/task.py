@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 from keet.agent.edits.patches import Patch, file_header
 from keet.errors import ExitCode, KeetError, NotAvailable, UsageError, one_line
+from keet.formatting import listed
 from keet.optimize.measure import digest_of, paths_in, remove
 
 Goal = Literal["gpu", "wall"]
@@ -116,17 +117,15 @@ class Task(NamedTuple):
                 raise UsageError(f"--compare {rule.file}: it is among the files that may change")
 
     def is_changeable(self, path: str) -> bool:
-        if self.is_excluded(path) or self.is_hidden(path):
-            return False
-        return any(matches(path, each) for each in self.may_change)
+        is_kept = not self.is_excluded(path) and not self.is_hidden(path)
+        return is_kept and any(matches(path, each) for each in self.may_change)
 
     def is_hidden(self, path: str) -> bool:
         return any(matches(path, file) for file in self.check_files)
 
     def is_excluded(self, path: str) -> bool:
-        if any(part in _EXCLUDED for part in path.split("/")):
-            return True
-        return any(matches(path, each) for each in self.exclude)
+        is_usual = any(part in _EXCLUDED for part in path.split("/"))
+        return is_usual or any(matches(path, each) for each in self.exclude)
 
     def is_goal(self, name: str, full: str) -> bool:
         """Whether a kernel is one whose time counts."""
@@ -144,11 +143,9 @@ class Task(NamedTuple):
         """What must stay the same when an optimization is continued."""
         free = ("rounds", "repeats", "limits", "profiles", "wall_check", "exports", "only_rounds")
         values = {name: value for name, value in self._asdict().items() if name not in free}
-        values["outputs"] = [rule._asdict() for rule in self.outputs]
-        values_as_json: Mapping[str, Any] = json.loads(
-            json.dumps({**values, "source": str(self.source)})
-        )
-        return values_as_json
+        own = {"outputs": [rule._asdict() for rule in self.outputs], "source": str(self.source)}
+        as_json: Mapping[str, Any] = json.loads(json.dumps(values | own))
+        return as_json
 
     @property
     def digest(self) -> str:
@@ -168,9 +165,7 @@ def matches(path: str, pattern: str) -> bool:
 
 def output_rule(text: str, relative: float, absolute: float) -> OutputRule:
     """Of `FILE` or `FILE:TYPE`. Raises UsageError."""
-    file, colon, kind = text.rpartition(":")
-    if not colon:
-        file, kind = text, "text"
+    file, _, kind = (text if ":" in text else f"{text}:text").rpartition(":")
     if kind not in OUTPUT_TYPES:
         known = ", ".join(OUTPUT_TYPES)
         raise UsageError(f"--compare {text}: {kind} is not a type of output; types: {known}")
@@ -318,7 +313,7 @@ def read_changes(task: Task, original: Mapping[str, str], edited: Path) -> Chang
         except UsageError as problem:
             return Changes({}, str(problem))
     if refused:
-        names = ", ".join(map(one_line, refused[:5])) + ", …" * (len(refused) > 5)
+        names = listed([*map(one_line, refused)], 5)
         return Changes({}, f"it changes files that may not change: {names}")
     if len(overlay) > _MOST_CHANGED:
         return Changes({}, f"it changes {len(overlay)} files; at most {_MOST_CHANGED} are allowed")

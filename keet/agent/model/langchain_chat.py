@@ -53,7 +53,10 @@ _KEYED = ("anthropic", "deepseek", "google_genai", "groq", "mistralai", "openai"
 """Providers that need only a key, from one variable."""
 _LONGEST_MODEL_NAME = 200
 """Characters. Local servers name a model by its file path."""
-_TRACING = "LANGSMITH_TRACING_V2 LANGCHAIN_TRACING_V2 LANGSMITH_TRACING LANGCHAIN_TRACING".split()
+_TRACING = (
+    *("LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2"),
+    *("LANGSMITH_TRACING", "LANGCHAIN_TRACING"),
+)
 _THINKING_TOKENS = 8000
 """Tokens. The answer limit of hosted models includes hidden thinking."""
 
