@@ -34,6 +34,7 @@ from keet.source_code.kernel_source import kernel_files
 from kernels_samples.samples import report_of
 from tests.rows import each_row
 from tests.unit.agent.source_launch import launch_of
+from tests.unit.collect.toolkit import program_at
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"
 needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="nvcc is not installed")
@@ -159,12 +160,8 @@ def secret(tmp_path: Path) -> Path:
 
 def stand_in(folder: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A shell script in place of nvcc. `$main` is the source that it is to compile."""
-    (folder / "toolkit" / "bin").mkdir(parents=True)
-    tool = folder / "toolkit" / "bin" / "nvcc"
-    tool.write_text(
-        f'#!/bin/sh\n[ "$1" = --dryrun ] && exit 0\nfor main in "$@"; do :; done\n{body}\n'
-    )
-    tool.chmod(0o755)
+    script = '#!/bin/sh\n[ "$1" = --dryrun ] && exit 0\nfor main in "$@"; do :; done\n'
+    tool = program_at(folder / "toolkit" / "bin" / "nvcc", f"{script}{body}\n")
     monkeypatch.setattr(compiling, "find_nvcc", lambda: str(tool))
     monkeypatch.setattr(compiling, "_architectures", lambda path: (90,))
 

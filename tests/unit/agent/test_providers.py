@@ -6,10 +6,8 @@ import json
 import socket
 import subprocess
 import sys
-import threading
 import traceback
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,13 +30,16 @@ from keet.agent.model.messages import (
     ToolSpec,
 )
 from keet.agent.model.settings import ModelSpec
+from tests import hostile_behaviours
+from tests.hostile_behaviours import Behaviour, Connection, Send, never_answers, reply, whole
+from tests.hostile_servers import serving
 from tests.rows import each_row
 
 KEY = "my-own-secret-key-0123"
 TOOLS = (ToolSpec("read_source", "Lines of the source.", {"type": "object", "properties": {}}),)
 SCHEMA = {"type": "object", "properties": {"cause": {"type": "string"}}}
 ASK = ChatRequest((ChatMessage("system", "You explain."), ChatMessage("user", "Why?")))
-Answer = tuple[Any, ...] | Callable[[BaseHTTPRequestHandler], None]
+Answer = tuple[Any, ...] | Send
 """The status, the body, and headers if there are some."""
 
 
@@ -48,59 +49,28 @@ class Server:
     def __init__(self) -> None:
         self.answers: list[Answer] = [(200, completion("because"))]
         self.asked: list[dict[str, Any]] = []
-        self.keys: list[str | None] = []
-        self.stop = threading.Event()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._http.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,))
-        self._thread.start()
+        self.keys: list[str] = []
+        self.url = ""
 
-    def close(self) -> None:
-        self.stop.set()
-        self._http.shutdown()
-        self._thread.join()
-        self._http.server_close()
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                listed = [{"id": name, "object": "model"} for name in ("first", "second")]
-                send(self, 200, {"object": "list", "data": listed})
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                server.asked.append(json.loads(body))
-                server.keys.append(self.headers.get("Authorization"))
-                answer = server.answers.pop(0) if len(server.answers) > 1 else server.answers[0]
-                if callable(answer):
-                    answer(self)
-                else:
-                    send(self, *answer)
-
-            def log_message(self, *args: object) -> None:
-                pass
-
-        return Handler
-
-
-def send(handler: BaseHTTPRequestHandler, status: int, body: Any, headers: Any = ()) -> None:
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    handler.send_response(status)
-    given = {"Content-Type": "application/json", "Content-Length": str(len(data)), **dict(headers)}
-    for name, value in given.items():
-        handler.send_header(name, value)
-    handler.end_headers()
-    handler.wfile.write(data)
+    def send(self, to: Connection) -> None:
+        listed = [{"id": name, "object": "model"} for name in ("first", "second")]
+        answer: Answer = (200, {"object": "list", "data": listed})
+        if to.head.startswith("POST"):
+            self.asked.append(json.loads(to.body))
+            self.keys.append(to.key)
+            answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if callable(answer):
+            answer(to)
+            return
+        status, body, *headers = answer
+        data = body if isinstance(body, bytes) else json.dumps(body)
+        to.send(whole(data, f"{status} Said", *headers))
 
 
 def completion(content: Any = None, reason: str = "stop", **more: Any) -> dict[str, Any]:
     usage = {"prompt_tokens": 90, "completion_tokens": 7, "total_tokens": 97}
-    message = {"role": "assistant", "content": content, "tool_calls": more.get("tool_calls")}
-    choice = {"index": 0, "message": message, "finish_reason": reason}
-    body = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    body = hostile_behaviours.completion(content, tool_calls=more.get("tool_calls"))
+    body["choices"][0]["finish_reason"] = reason
     return body | ({} if more.get("no_usage") else {"usage": usage})
 
 
@@ -115,8 +85,8 @@ def failure(message: str, **more: str) -> dict[str, Any]:
 @pytest.fixture
 def server() -> Iterator[Server]:
     server = Server()
-    yield server
-    server.close()
+    with serving(Behaviour("a good one", server.send)) as server.url:
+        yield server
 
 
 @pytest.fixture(autouse=True)
@@ -153,7 +123,7 @@ def test_a_request_and_its_reply(server: Server) -> None:
     assert texts == [("system", "You explain."), ("user", "Why?")]
     assert (sent["model"], sent["max_tokens"]) == ("qwen", 77)
     assert not {"temperature", "tools", "response_format", "max_completion_tokens"} & set(sent)
-    assert server.keys == [f"Bearer {KEY}"]
+    assert server.keys == [KEY]
 
 
 def test_a_conversation_with_tools(server: Server) -> None:
@@ -211,7 +181,7 @@ def test_no_key_is_needed_at_a_server_of_ones_own(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     chat_with(server.url)[0].ask(ASK)
-    assert server.keys == ["Bearer none"]
+    assert server.keys == ["none"]
     server.answers = [(401, failure("who are you?"))]
     wording(str(fault_at(server.url)))
 
@@ -367,7 +337,7 @@ def test_faults_of_the_server(server: Server, status: int, body: Any, kind: str,
 
 def test_what_is_temporary_is_retried_after_its_wait(server: Server) -> None:
     slow = (429, failure("slow down"))
-    server.answers = [(*slow, {"Retry-After": "7"}), slow, (200, completion("so"))]
+    server.answers = [(*slow, "Retry-After: 7"), slow, (200, completion("so"))]
     chat, waits = chat_with(server.url)
     assert chat.ask(ASK).text == "so"
     assert waits == [7.0, 1.0]
@@ -377,26 +347,27 @@ def test_what_is_temporary_is_retried_after_its_wait(server: Server) -> None:
 
 def test_a_lasting_rate_limit_is_a_fault(server: Server) -> None:
     """A very long time is not waited for."""
-    for headers, calls in (({"Retry-After-Ms": "1"}, 3), ({"Retry-After": "3600"}, 1)):
+    for header, calls in (("Retry-After-Ms: 1", 3), ("Retry-After: 3600", 1)):
         server.asked.clear()
-        server.answers = [(429, failure("slow down"), headers)]
+        server.answers = [(429, failure("slow down"), header)]
         fault = fault_at(server.url, ASK._replace(schema=SCHEMA))
         assert (fault.kind, len(server.asked)) == ("rate_limit", calls)
         assert "slow down" in str(fault)
 
 
 def test_a_server_that_hangs(server: Server, wording) -> None:
-    server.answers = [lambda handler: server.stop.wait() and None]
+    server.answers = [never_answers]
     fault = fault_at(server.url, timeout_s=0.2)
     assert (fault.kind, len(server.asked)) == ("timeout", 1), "the user has waited once"
     wording(str(fault))
 
 
 def test_a_closed_connection_and_https_to_a_plain_http_server(server: Server) -> None:
-    server.answers = [lambda handler: handler.connection.shutdown(socket.SHUT_RDWR)]
+    server.answers = [lambda to: None]
     broken = fault_at(server.url)
     assert len(server.asked) == 3
-    tls = fault_at(server.url.replace("http:", "https:"))
+    with serving(Behaviour("plain", reply("no TLS"), reads=False)) as url:
+        tls = fault_at(url.replace("http:", "https:"))
     assert (broken.kind, tls.kind) == ("unreachable", "unreachable")
     assert "the connection broke" in str(broken)
     assert "TLS" in str(tls)

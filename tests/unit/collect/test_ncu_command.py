@@ -14,6 +14,7 @@ from keet.errors import NotAvailable, UsageError
 from keet.formatting import command_lines
 from tests.conftest import REPORTS, Keet
 from tests.rows import each_row
+from tests.unit.collect.toolkit import program_at
 
 PROGRAM = ("./app", "-o", "its own", "--kernel", "x")
 
@@ -109,10 +110,7 @@ def test_ncu_is_found_where_installers_put_it(
 ) -> None:
     """In $CUDA_HOME; without it and a PATH, the newest of the toolkits that are there."""
     for place in ("bin", "cuda-9.2/bin", "cuda-13.0/bin", "cuda-12.4/bin"):
-        ncu = tmp_path / place / "ncu"
-        ncu.parent.mkdir(parents=True)
-        ncu.write_text("#!/bin/sh\n")
-        ncu.chmod(0o755)
+        program_at(tmp_path / place / "ncu", "#!/bin/sh\n")
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
     assert find_ncu() == find_ncu(str(tmp_path / "bin/ncu")) == str(tmp_path / "bin/ncu")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from keet.collect.plain_run import PlainRun, read_export, record_plain_run, status_text
 from keet.collect.recorder import read_recording
 from keet.profile.run_table import Migrations
-from tests.unit.collect.toolkit import needs_compiler, use_toolkit
+from tests.unit.collect.toolkit import needs_compiler, program_at, use_toolkit
 
 STEP = ("launch", "_Z11smooth_stepPKfPf", "1000", "2200", "132", "1024", "400")
 OTHER = ("launch", "_Z4fillPfi", "500000", "500900", "64", "256", "2")
@@ -120,10 +120,7 @@ def test_another_recorder_is_used_if_cupti_fails(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_CUPTI_ERROR", "1")
-    nsys = tmp_path / "bin" / "nsys"
-    nsys.parent.mkdir(exist_ok=True)
-    nsys.write_text(NSYS)
-    nsys.chmod(0o755)
+    nsys = program_at(tmp_path / "bin" / "nsys", NSYS)
     monkeypatch.setenv("PATH", f"{nsys.parent}:/usr/bin:/bin")
     found = record(program, tmp_path, *STEP)
     assert found.table.recorder == "nsys"

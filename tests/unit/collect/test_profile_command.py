@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import REPORTS, Keet, Result
 from tests.rows import each_row
+from tests.unit.collect.toolkit import SMI, program_at
 
 REPORT = REPORTS / "tour_basic.ncu-repz"
 PROFILED = '==PROF== Profiling "1:7:transpose_rows:1": 0%....50%....100% - 23 passes\n'
@@ -33,9 +34,8 @@ FakeNcu = Callable[..., Path]
 def fake_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeNcu:
     """An `ncu` on the PATH that logs these words and, if told to, leaves a report."""
 
-    def make(log: str, *, report: Path | None = None, code: int = 0, body: str = "") -> Path:
+    def make(log: str, *, report: Path | None = None, code: int = 0) -> Path:
         folder = tmp_path / "bin"
-        folder.mkdir(exist_ok=True)
         script = f"""\
             #!{sys.executable}
             import pathlib, shutil, sys, time
@@ -45,17 +45,11 @@ def fake_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeNcu:
             after("--log-file").write_text({log!r})
             if {report is not None}:
                 shutil.copyfile({str(report)!r}, after("--export"))
-            BODY
             sys.exit({code})
             """
-        path = folder / "ncu"
-        path.write_text(textwrap.dedent(script).replace("BODY", body))
-        path.chmod(0o755)
-        smi = folder / "nvidia-smi"
-        smi.write_text("#!/bin/sh\necho 'GPU 0: H200'\n")
-        smi.chmod(0o755)
+        program_at(folder / "nvidia-smi", SMI)
         monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-        return path
+        return program_at(folder / "ncu", textwrap.dedent(script))
 
     return make
 

@@ -24,7 +24,7 @@ from keet.report import read_profile
 from keet.report.run_table import read_run_table
 from tests.conftest import REPORTS, Keet
 from tests.rows import mostly_slow
-from tests.unit.collect.toolkit import RUNS, needs_compiler, use_toolkit
+from tests.unit.collect.toolkit import RUNS, SMI, needs_compiler, program_at, use_toolkit
 
 PROFILED_WAITS = read_profile(RUNS / "waits.ncu-repz").launches
 SHAPE = ((65536, 1, 1), (256, 1, 1))
@@ -122,10 +122,8 @@ class Bench:
         self.keet, self.folder = keet, folder
         self.program = use_toolkit(monkeypatch)
         self.tools = folder / "bin"
-        self.tools.mkdir()
-        for name, text in {"ncu": NCU, "nvidia-smi": "#!/bin/sh\necho 'GPU 0: H200'\n"}.items():
-            (self.tools / name).write_text(text)
-            (self.tools / name).chmod(0o755)
+        for name, text in {"ncu": NCU, "nvidia-smi": SMI}.items():
+            program_at(self.tools / name, text)
         monkeypatch.setenv("PATH", f"{self.tools}:{os.environ['PATH']}")
         self.report = folder / "r.ncu-rep"
 
@@ -392,9 +390,7 @@ def test_a_stuck_kernel_that_was_not_chosen_ends_profiling(bench: Bench) -> None
 @pytest.mark.slow
 def test_the_program_is_ended_whatever_it_is_called(bench: Bench) -> None:
     """Names that begin like parts of ncu, and a shell that would start the next program."""
-    waits = bench.tools / "shallow_ncu"
-    waits.write_text("#!/bin/sh\nsleep 1000\nsleep 1000\n")
-    waits.chmod(0o755)
+    waits = program_at(bench.tools / "shallow_ncu", "#!/bin/sh\nsleep 1000\nsleep 1000\n")
     ncu = bench.tools / "ncu"
     ncu.write_text(ncu.read_text().replace('["sleep", "1000"]', f'["{waits}"]'))
     bench.answers({"log": PROFILED.format(STEP), "hangs": True, **MANY})
@@ -419,9 +415,7 @@ def test_arguments_that_are_no_text_and_a_cache_that_can_not_be_written(
 
 def test_a_program_that_can_not_be_run(bench: Bench, wording) -> None:
     bench.answers({})
-    bench.program = bench.folder / "script"
-    bench.program.write_text("no interpreter")
-    bench.program.chmod(0o755)
+    bench.program = program_at(bench.folder / "script", "no interpreter")
     done = bench.profile()
     assert done.code == 2
     wording(without_times(done.err))

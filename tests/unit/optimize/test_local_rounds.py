@@ -11,7 +11,7 @@ import pytest
 
 from keet.errors import NotAvailable, UsageError
 from keet.optimize.task import Limits
-from tests.unit.collect.toolkit import needs_compiler, use_toolkit
+from tests.unit.collect.toolkit import needs_compiler, program_at, use_toolkit
 from tests.unit.optimize.bench import (
     FASTER,
     KERNEL,
@@ -189,9 +189,7 @@ def test_programs_are_profiled_where_ncu_is(
 ) -> None:
     report = Path(__file__).parents[3] / "kernels_samples/matrix_flip/slow.ncu-rep"
     tools, log = tmp_path / "bin", tmp_path / "words"
-    tools.mkdir()
-    (tools / "ncu").write_text(NCU.replace("LOG", str(log)).replace("REPORT", str(report)))
-    (tools / "ncu").chmod(0o755)
+    program_at(tools / "ncu", NCU.replace("LOG", str(log)).replace("REPORT", str(report)))
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     found = optimize(task_of(source), tmp_path / "rounds", FASTER)
     assert outcomes(found) == ["kept"]
