@@ -60,9 +60,7 @@ def test_outputs(wanted: bytes, given: bytes | None, how: Any, is_right: bool) -
 
 
 @needs_compiler
-def test_records_are_read_as_keet_profile_reads_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_are_read_as_keet_profile_reads_them(tmp_path: Path, monkeypatch) -> None:
     program = use_toolkit(monkeypatch)
     words = ["launch", "_Z4stepPf", "1000", "2200", "132", "1024", "4"]
     words += ["launch", "_Z4fillPfi", "5000", "9000", "64", "256", "2"]
@@ -71,6 +69,8 @@ def test_records_are_read_as_keet_profile_reads_them(
     launches = measure.read_records(tmp_path / "records")
     assert [each[:4] for each in launches] == [(r.name, r.full, r.start, r.end) for r in known]
     assert measure.busy_time(launches) == sum(each.end - each.start for each in known) - 800
+    text = measure.ends_of(b"first error" + b"." * 10_000 + b"last line", 100)
+    assert (text[:11], text[-9:], len(text) < 120) == ("first error", "last line", True)
     assert measure.kernel_times(launches)[0] == ["_Z4fillPfi", "fill(float*, int)", 2, 8000]
     damaged = tmp_path / "damaged"
     damaged.mkdir()
@@ -139,9 +139,7 @@ def runs_in(folder: Path) -> list[dict[str, Any]]:
     return runs
 
 
-def test_builds_of_several_requests_run_at_one_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_builds_of_several_requests_run_at_one_time(tmp_path: Path, monkeypatch) -> None:
     """Each waits for the other one. A damaged request does not stop the others."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     build = f"touch {tmp_path}/%s; until test -e {tmp_path}/%s; do sleep 0.02; done; touch app"
@@ -219,13 +217,6 @@ def test_texts_of_ncus_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     (tmp_path / "ncu").write_text("#!/bin/sh\necho no license; exit 1\n")
     assert done.export(report) == ["details.txt: no license", "source.csv: no license"]
     assert not (tmp_path / "before.details.txt").exists()
-
-
-def test_long_outputs_keep_both_ends() -> None:
-    text = measure.ends_of(b"first error" + b"." * 10_000 + b"last line", 100)
-    assert text.startswith("first error")
-    assert text.endswith("last line")
-    assert len(text) < 120
 
 
 def test_the_script_needs_the_standard_library_alone() -> None:

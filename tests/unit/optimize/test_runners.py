@@ -26,23 +26,15 @@ from keet.optimize.runners import (
 )
 from keet.optimize.task import Waiting
 from tests.unit.collect.toolkit import needs_compiler, use_toolkit
-from tests.unit.optimize.bench import (
-    FASTER,
-    ScriptedProposer,
-    make_source,
-    outcomes,
-    task_of,
-)
+from tests.unit.optimize.bench import FASTER, ScriptedProposer, make_source, outcomes, task_of
 from tests.unit.optimize.fake_runner import answer, result_of
 
 
 def waiting_request(source: Path, folder: Path) -> Request:
     """That of the original, in the folder of requests."""
-    engine = Engine(
-        task_of(source), folder / "rounds", ScriptedProposer(FASTER), FolderRunner(folder / "at")
-    )
+    proposer, runner = ScriptedProposer(FASTER), FolderRunner(folder / "at")
     with pytest.raises(Waiting):
-        engine.run()
+        Engine(task_of(source), folder / "rounds", proposer, runner).run()
     (placed,) = (folder / "at").iterdir()
     return read_request(placed)
 
