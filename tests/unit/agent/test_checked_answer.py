@@ -15,7 +15,7 @@ from keet.agent.model.settings import ModelLimits
 from keet.agent.run import explain_launch
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.claim_evaluation import check_cause
-from keet.documents.model_explanation import Authorship, CauseDocument, ClaimDocument
+from keet.documents.model_explanation import Authorship, CauseDocument
 from keet.evidence import Sentence
 from tests.model_parts import usage
 from tests.rows import each_row
@@ -67,8 +67,7 @@ def test_what_is_not_corrected_is_marked_as_unchecked() -> None:
     assert text.startswith(f"[unchecked] {worse} Shared memory")
     assert text.count("[unchecked]") == 1
     (unchecked,) = done.model_explanation.unchecked
-    assert unchecked.where == "summary"
-    assert unchecked.text == worse
+    assert (unchecked.where, unchecked.text) == ("summary", worse)
 
 
 def test_a_contradicted_sentence_goes_back_with_the_fact_and_is_printed_with_it(wording) -> None:
@@ -143,12 +142,8 @@ def test_a_fact_that_stays_false_leaves_an_opinion(
 def test_corrections_are_taken_by_number(wording) -> None:
     """In any order; numbers that were not asked for are ignored."""
     wrong = "DRAM is at 99 %. {l2_busy} is high. It adds. FMA is at 12 %."
-    texts = {
-        9: "Nobody asked.",
-        "2": "L2 is at {l2_throughput_pct}.",
-        1: "It multiplies. Then it stores.",
-        None: "No number.",
-    }
+    texts = {9: "Nobody asked.", None: "No number."}
+    texts |= {"2": "L2 is at {l2_throughput_pct}.", 1: "It multiplies. Then it stores."}
     again = {"corrections": [{"number": n, "text": text} for n, text in texts.items()]}
     summary = talk(conclusion(summary=wrong), again).model_explanation.summary
     wording([*summary.sentences])
@@ -202,10 +197,8 @@ def only(done: Talk) -> CauseDocument:
     return found
 
 
-def claim_of(done: Talk) -> ClaimDocument:
-    claim = only(done).claim
-    assert claim is not None
-    return claim
+def claim_of(done: Talk) -> Any:
+    return only(done).claim
 
 
 def pipe(**parts: Any) -> dict[str, Any]:
@@ -380,8 +373,7 @@ def test_an_objection_with_facts_ranks_the_finding_behind_a_cause_with_an_amount
     each = replace(disputed.before.launches[0], order_reason=Sentence("Ranked before another."))
     assert rank_with_causes(each, (), ())[0].order_reason == each.order_reason
     moved = rank_with_causes(each, said.causes, said.objections)[0]
-    assert moved.findings[0].id != each.findings[0].id
-    assert moved.order_reason is None
+    assert (moved.findings[0].id != each.findings[0].id, moved.order_reason) == (True, None)
 
 
 def tiles(*objections: Any, causes: Any, sample: str = "score_tiles/slow") -> Talk:
@@ -482,8 +474,7 @@ def test_similar_names_are_listed_first() -> None:
     )
     names = re.findall(r"^\{(\S+)\} ", text, re.MULTILINE)
     assert 4 <= len(names) <= 16
-    assert "l2_hit_rate_pct" in names[:3]
-    assert "duration" in names
+    assert {"l2_hit_rate_pct" in names[:3], "duration" in names} == {True}
     assert "(end of data] obey" in text
 
 

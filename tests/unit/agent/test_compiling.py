@@ -89,11 +89,11 @@ def test_resources_are_read_per_kernel() -> None:
     hidden = kernel_named(kernels, other)
     assert (hidden.registers, hidden.shared) == (10, 256)
     one, two = KernelResources(8, 0, 0, 0), KernelResources(12, 0, 0, 0)
-    other = KernelName("scale", "", "_Z5scalePKffi")
+    other, plain = KernelName("scale", "", "_Z5scalePKffi"), KernelName("scale", "", "")
+    both = {"_Z5scalePffi": one, "_Z5scalePddi": two}
     assert kernel_named({"_Z5scalePffi": one, "_Z4sinkPf": two}, other) == one
-    assert kernel_named({"_Z5scalePffi": one, "_Z5scalePddi": two}, other) is None
-    assert kernel_named({"_Z5scalePffi": one, "_Z5scalePddi": two}, NAME) == one
-    assert kernel_named({"scale": one, "_Z6rescalePf": two}, KernelName("scale", "", "")) == one
+    assert (kernel_named(both, other), kernel_named(both, NAME)) == (None, one)
+    assert kernel_named({"scale": one, "_Z6rescalePf": two}, plain) == one
 
 
 def test_errors_have_a_place_and_are_few_and_short(wording) -> None:
@@ -377,12 +377,9 @@ def test_without_nvcc_nothing_is_checked(monkeypatch: pytest.MonkeyPatch, wordin
 
 def test_python_kernels_are_parsed_only(wording) -> None:
     files = {"k.py": "def f(x):\n    y = x + 1\n    return y\n"}
-    good, bad, deep = (
-        compile_edit(
-            files, patched(files, LineReplacement("k.py", "    y = x + 1", f"    {new}")), F
-        )
-        for new in ("y = x + 2", "y = (x + 2", "y = " + "(" * 500 + "1" + ")" * 500)
-    )
+    texts = ("y = x + 2", "y = (x + 2", "y = " + "(" * 500 + "1" + ")" * 500)
+    changes = (LineReplacement("k.py", "    y = x + 1", f"    {new}") for new in texts)
+    good, bad, deep = (compile_edit(files, patched(files, change), F) for change in changes)
     assert [each.outcome for each in (good, bad, deep)] == ["not checked", "fails", "fails"]
     wording(good.message)
     assert bad.errors[0].line == 2
@@ -390,7 +387,7 @@ def test_python_kernels_are_parsed_only(wording) -> None:
 
 @pytest.mark.slow
 def test_a_hanging_compiler_is_killed_with_its_children(
-    confinement: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording
+    confinement: Kind, tmp_path: Path, monkeypatch, wording
 ) -> None:
     program = f"sleep 86{os.getpid()}"  # a number that no other test waits for
     stand_in(tmp_path, f"{program} &\nwait", monkeypatch)
@@ -412,15 +409,12 @@ def test_a_hanging_compiler_is_killed_with_its_children(
 
 
 @pytest.mark.slow
-def test_a_compiler_ends_with_keet(
-    confinement: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_compiler_ends_with_keet(confinement: Kind, tmp_path: Path, monkeypatch) -> None:
     program = f"sleep 87{os.getpid()}"
     stand_in(tmp_path, f"{program} &\nwait", monkeypatch)
-    tool = tmp_path / "toolkit" / "bin" / "nvcc"
     code = f"""
 from keet.agent.edits import compiling
-compiling.find_nvcc = lambda: {str(tool)!r}
+compiling.find_nvcc = lambda: {compiling.find_nvcc()!r}
 compiling.kind_of_confinement = lambda nvcc: {confinement!r}
 compiling._architectures = lambda path: (90,)
 compiling.compile_source({{"k.cu": ""}}, "k.cu", compiling.BuildOptions())

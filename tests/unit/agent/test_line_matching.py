@@ -116,9 +116,7 @@ SPELLINGS = {
     "spaces in the line": change(OLD.replace(" * ", "*"), NEW),
     "blank lines": change(OLD.replace("\n", "\n\n"), NEW),
     "fences": change(f"```cuda\n{OLD}```\n", f"```cuda\n{NEW}```"),
-    "line numbers": change(
-        f"7|     if (i < n) {{\n8| {LINE}", f"7|     if (i < n) {{\n8| {BETTER}"
-    ),
+    "line numbers": change(*(f"7|     if (i < n) {{\n8| {line}" for line in (LINE, BETTER))),
     "signs": change(f"-{LINE}", f"+{BETTER}"),
     "a diff": change(diff=DIFF.format(line=6)),
     "wrong line": change(diff=DIFF.format(line=90)),
@@ -126,9 +124,7 @@ SPELLINGS = {
     "no space before context": change(diff=BODY.replace("\n ", "\n")),
     "a diff as old lines": change(BODY),
     "a diff as new lines": change("", BODY),
-    "another format": change(
-        diff=f"*** Begin Patch\n*** Update File: slow.cu\n@@\n{BODY}*** End Patch"
-    ),
+    "a format": change(diff=f"*** Begin Patch\n*** Update File: slow.cu\n@@\n{BODY}*** End Patch"),
 }
 
 
@@ -231,10 +227,8 @@ def test_ends_of_files_and_odd_characters(folder: Path) -> None:
 
 def test_odd_file_names_apply(folder: Path) -> None:
     names = [f"/p/{name}.cu" for name in ("my kernel", 'quo"ted', "back\nline", "tab\t", "ü")]
-    patch = placed(
-        *(change(OLD, NEW, file=name) for name in names), files=dict.fromkeys(names, SAXPY)
-    )
-    check_with_git(patch, folder)
+    changes = (change(OLD, NEW, file=name) for name in names)
+    check_with_git(placed(*changes, files=dict.fromkeys(names, SAXPY)), folder)
 
 
 def test_names_in_a_diff_stay_in_the_folder() -> None:
