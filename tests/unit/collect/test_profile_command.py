@@ -96,21 +96,14 @@ def test_a_report_is_written_and_shown(fake_ncu: FakeNcu, profile, tmp_path: Pat
 def test_no_report(
     log: str, code: int, exit_code: int, says: str, fake_ncu: FakeNcu, profile, tmp_path: Path
 ) -> None:
-    fake_ncu(log, code=code)
+    """An incomplete one counts as none."""
+    cut = fake_ncu(log, code=code).with_name("cut")
     done = profile()
     assert (done.code, done.out, done.err.count("\n")) == (exit_code, "", 1)
     assert says in done.err
-    assert leftovers(tmp_path) == []
-
-
-def test_an_incomplete_report_counts_as_no_report(
-    fake_ncu: FakeNcu, profile, tmp_path: Path
-) -> None:
-    cut = tmp_path / "bin" / "cut"
-    cut.parent.mkdir()
     cut.write_bytes(REPORT.read_bytes()[:20_000])
-    fake_ncu(PROFILED, report=cut, code=1)
-    assert profile().code == 3
+    fake_ncu(log, report=cut, code=code)
+    assert profile().code == exit_code
     assert leftovers(tmp_path) == []
 
 
@@ -185,8 +178,8 @@ def test_existing_files_are_replaced_only_with_force(
         (["--function", "a.py:f", "--ncu", "/opt/ncu"], "every kernel of the function"),
         (["--dry-run", "--kernel", "(?:a|b)", "--", "ls"], "--kernel (?:a|b): "),
         *(
-            (["--dry-run", "--function", spec], "FILE.py:NAME")
-            for spec in ("bench.py", "bench.py:", ":step", "bench.py:a b")
+            (["--dry-run", "--function", f], "FILE.py:NAME")
+            for f in ("b.py", "b.py:", ":f", "b.py:a b")
         ),
     ],
 )
@@ -196,9 +189,7 @@ def test_wrong_usage(words: list[str], says: str, keet: Keet) -> None:
     assert says in done.err
 
 
-def test_without_ncu_the_command_to_copy_is_named(
-    keet: Keet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_ncu_the_command_to_copy_is_named(keet: Keet, monkeypatch) -> None:
     monkeypatch.setattr("keet.collect.profile_plan._usual_places", lambda: iter(()))
     monkeypatch.setenv("PATH", "/nowhere")
     done = keet("profile", "--", sys.executable, "a b")
