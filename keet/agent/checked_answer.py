@@ -35,11 +35,7 @@ from keet.diagnosis.claim_evaluation import (
 from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
-from keet.documents.model_explanation import (
-    CauseDocument,
-    ModelEdit,
-    ModelExplanation,
-)
+from keet.documents.model_explanation import CauseDocument, ModelEdit, ModelExplanation
 from keet.evidence import Prose, Reference, Sentence, ids_of
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.finding_notes import listed

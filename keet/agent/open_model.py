@@ -141,12 +141,7 @@ class ReplyCache:
 class CachedChat:
     """A chat that answers from the cache if it can."""
 
-    def __init__(
-        self,
-        chat: Chat,
-        cache: ReplyCache,
-        *about: object,
-    ) -> None:
+    def __init__(self, chat: Chat, cache: ReplyCache, *about: object) -> None:
         """`about`: what else than the request a reply depends on."""
         self._chat, self._cache, self._about = chat, cache, about
 

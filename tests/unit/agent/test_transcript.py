@@ -108,9 +108,7 @@ def test_each_event_is_written_immediately(path: Path) -> None:
     assert [event["event"] for event in read_transcript(path)] == ["start", "note"]
 
 
-def test_an_incomplete_last_line_is_skipped_and_a_broken_one_before_is_an_error(
-    path: Path,
-) -> None:
+def test_an_incomplete_last_line_is_skipped_and_a_broken_one_before_is_an_error(path: Path) -> None:
     run(path)
     path.write_bytes(path.read_bytes()[:-20])
     assert [event["event"] for event in read_transcript(path)][-1] == "note"

@@ -89,7 +89,7 @@ def test_kernels_that_are_not_the_goal_do_not_count(tmp_path: Path, source: Path
     run = Run(0, 1.0, False, "", False, (), (), None, 1000, (kernel,))
     variant = VariantResult(None, (), (run,), None)
     about, known = (variant, tmp_path, "before"), {kernel[1]}
-    assert left_to_gain(read_report(task_of(source), *about, known).explanation)
+    assert left_to_gain(read_report(task_of(source), *about, known))
     other = task_of(source, kernel="other")
     assert not read_report(other, *about, known)
     assert read_report(other, *about, set())  # a new one counts
