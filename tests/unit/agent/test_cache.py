@@ -113,9 +113,7 @@ def test_a_damaged_file_is_set_aside(path: Path) -> None:
     assert cached(chat, cache).ask(REQUEST).text == REPLY.text
 
 
-def test_a_locked_cache_is_skipped_after_a_short_wait(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_locked_cache_is_skipped_after_a_short_wait(path: Path, monkeypatch) -> None:
     monkeypatch.setattr("keet.agent.open_model._PATIENCE_S", 0.01)
     cache = ReplyCache(path)
     cache.put("k", REPLY)

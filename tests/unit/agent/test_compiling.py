@@ -234,9 +234,7 @@ OF_THE_HOST = 'asm(".incbin \\"{path}\\"");'
 
 @needs_nvcc
 @pytest.mark.slow
-def test_no_source_reaches_another_file(
-    confinement: Kind, secret: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_source_reaches_another_file(confinement: Kind, secret: Path, monkeypatch) -> None:
     """Neither its content nor whether it exists. Neither way reads the source, so that it does not
     matter how an include is spelled. In a root of its own, some ways to open a file are enough; the
     host's assembler runs only there."""
@@ -296,9 +294,7 @@ def test_headers_are_seen_one_by_one(tmp_path: Path) -> None:
     assert seen({str(source): "nul\0"}) == ({"named"}, of_user)
 
 
-def test_a_home_or_a_top_folder_is_not_a_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_home_or_a_top_folder_is_not_a_project(tmp_path: Path, monkeypatch) -> None:
     home = tmp_path / "homes" / "users" / "me"
     (home / ".git").mkdir(parents=True)
     (home / "link").symlink_to(home)
@@ -313,9 +309,7 @@ def test_a_home_or_a_top_folder_is_not_a_project(
     assert deep == {Path("/srv/me/project")}
 
 
-def test_names_that_a_shell_would_interpret_are_not_compiled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_that_a_shell_would_interpret_are_not_compiled(tmp_path: Path, monkeypatch) -> None:
     stand_in(tmp_path, "exit 0", monkeypatch)
     monkeypatch.setattr(compiling, "kind_of_confinement", lambda nvcc: "namespaces")
     monkeypatch.setattr(compiling, "headers_below", lambda folders: [])

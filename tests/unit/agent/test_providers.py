@@ -176,9 +176,7 @@ def test_text_in_blocks_with_thoughts_an_answer_that_was_cut_and_one_without_usa
     assert chat.ask(ASK._replace(tools=TOOLS)).spent.input_tokens > spent.input_tokens + 10
 
 
-def test_no_key_is_needed_at_a_server_of_ones_own(
-    server: Server, monkeypatch: pytest.MonkeyPatch, wording
-) -> None:
+def test_no_key_is_needed_at_a_server_of_ones_own(server: Server, monkeypatch, wording) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     chat_with(server.url)[0].ask(ASK)
     assert server.keys == ["none"]
@@ -412,9 +410,7 @@ def test_interrupts_are_not_caught(server: Server) -> None:
         ("foo:bar", "no_provider", "or give --base-url"),
     ],
 )
-def test_faults_before_anything_is_sent(
-    name: str, kind: str, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_faults_before_anything_is_sent(name: str, kind: str, said: str, monkeypatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ModelFault) as caught:
         connect(ModelSpec(name, None, 5.0, None))

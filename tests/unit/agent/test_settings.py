@@ -33,9 +33,7 @@ def found(*arguments: object, **options: object) -> ModelSpec:
     return spec
 
 
-def test_arguments_before_the_environment_before_the_file(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_arguments_before_the_environment_before_the_file(home: Path, monkeypatch) -> None:
     assert find_model() is find_model("", "", "") is None
     write(home, 'model = "file"\nbase_url = "http://file/v1"\nprice = [1, 2.5]\ntimeout = 7')
     assert find_model() == ("file", "http://file/v1", 7.0, (1.0, 2.5), 2, None)

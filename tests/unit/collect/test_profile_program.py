@@ -226,9 +226,7 @@ def test_the_programs_exit_code_is_kept_and_what_recording_costs_is_told(bench: 
 
 
 @pytest.mark.slow
-def test_without_a_recorder_ncu_times_the_launches(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, wording
-) -> None:
+def test_without_a_recorder_ncu_times_the_launches(bench: Bench, monkeypatch, wording) -> None:
     monkeypatch.setenv("CUDA_INJECTION64_PATH", "/another/tool.so")
     bench.answers({"report": str(REPORTS / "metrics_only.ncu-repz")}, {"report": report("waits")})
     done = bench.profile()
@@ -314,9 +312,7 @@ def test_existing_files_are_replaced_only_with_force(bench: Bench, wording) -> N
 
 
 @pytest.mark.slow
-def test_a_program_that_changes_its_folder(
-    bench: Bench, keet: Keet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_changes_its_folder(bench: Bench, keet: Keet, monkeypatch) -> None:
     """The recorder is told absolute paths, whatever -o and the cache are."""
     monkeypatch.chdir(bench.folder)
     monkeypatch.setenv("KEET_CACHE", "cache")

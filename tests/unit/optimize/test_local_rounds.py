@@ -179,9 +179,7 @@ sys.exit(subprocess.call(words[at + 2:]))
 """
 
 
-def test_programs_are_profiled_where_ncu_is(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_programs_are_profiled_where_ncu_is(source: Path, tmp_path: Path, monkeypatch) -> None:
     report = Path(__file__).parents[3] / "kernels_samples/matrix_flip/slow.ncu-rep"
     tools, log = tmp_path / "bin", tmp_path / "words"
     program_at(tools / "ncu", NCU.replace("LOG", str(log)).replace("REPORT", str(report)))

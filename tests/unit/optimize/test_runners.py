@@ -130,9 +130,7 @@ def test_a_command_runs_the_script(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @needs_compiler
 @pytest.mark.slow
-def test_the_script_measures_all_requests_of_a_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_script_measures_all_requests_of_a_folder(tmp_path: Path, monkeypatch) -> None:
     source = make_source(tmp_path, use_toolkit(monkeypatch))
     request = waiting_request(source, tmp_path)
     script = request.folder / "measure.py"
