@@ -213,10 +213,8 @@ def digest_of(path: Path) -> str | None:
     """SHA-256 of a file, `link:TARGET` of a link, None if there is neither."""
     try:
         mode = os.lstat(path).st_mode
-        if stat.S_ISLNK(mode):
-            return "link:" + os.readlink(path)
         if not stat.S_ISREG(mode):
-            return None
+            return "link:" + os.readlink(path) if stat.S_ISLNK(mode) else None
         digest = hashlib.sha256()
         with open(path, "rb") as file:
             for block in iter(lambda: file.read(1 << 20), b""):
@@ -239,7 +237,7 @@ def states_of(folder: Path) -> dict[str, tuple[int, ...]]:
     states: dict[str, tuple[int, ...]] = {}
     for path in paths_in(folder):
         with contextlib.suppress(OSError):
-            about = os.lstat(os.path.join(str(folder), path))
+            about = (folder / path).lstat()
             states[path] = (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino)
     return states
 
@@ -587,12 +585,10 @@ class Measurement:
         """The variants take turns, in changing order, until one fails."""
         if not self.is_built or not self.is_right:
             return
+        timed = [each for each in self.variants if each.name not in self.request["once"]]
         for turn in range(1, self.request["repeats"] + 1):
-            order = self.variants if turn % 2 == 0 else self.variants[::-1]
             tell(f"{self.folder.name}: run {turn} of {self.request['repeats']}")
-            for variant in order:
-                if variant.name in self.request["once"]:
-                    continue
+            for variant in timed if turn % 2 == 0 else timed[::-1]:
                 variant.runs.append(self.run_once(variant, warmup=False))
                 if failed(variant.runs[-1]):
                     return

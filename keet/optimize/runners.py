@@ -286,27 +286,10 @@ class Runner(Protocol):
         ...
 
 
-class LocalRunner:
-    """Runs the script here, as a child process."""
-
-    name = "local"
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-
-    def measure(self, request: Request, target: Path) -> Result:
-        folder, environment = request.folder, clean_environment()
-        words = [sys.executable, f"{folder}/measure.py", str(folder)]
-        made = folder / "result"
-        remove(made)
-        code, output = run_child(words, folder, request.most_seconds, environment=environment)
-        if code or not made.exists():
-            raise NotAvailable(f"the measurement failed: {_last_line(output, code)}")
-        return _taken(made, target, request)
-
-
 class CommandRunner:
     """Runs a template in the shell: `{request}` and `{result}` are the two folders."""
+
+    name, _what = "command", "the runner's command"
 
     def __init__(self, template: str) -> None:
         if "{request}" not in template or "{result}" not in template:
@@ -314,19 +297,35 @@ class CommandRunner:
                 "--runner command:TEMPLATE needs {request} and {result}, two folders: "
                 "command:'srun python3 {request}/measure.py {request} -o {result}'"
             )
-        self.name = "command"
         self._template = template
 
     def measure(self, request: Request, target: Path) -> Result:
         made = request.folder.with_name(f"{request.folder.name}.result")
         remove(made)
         command = filled(self._template, request=request.folder.resolve(), result=made.resolve())
-        code, output = run_child(["sh", "-c", command], Path.cwd(), request.most_seconds)
+        words, environment = ["sh", "-c", command], self._environment()
+        code, output = run_child(words, Path.cwd(), request.most_seconds, environment=environment)
         if code or not (made / "result.json").exists():
-            raise NotAvailable(f"the runner's command failed: {_last_line(output, code)}")
+            raise NotAvailable(f"{self._what} failed: {_last_line(output, code)}")
         result = _taken(made, target, request)
         remove(made)
         return result
+
+    def _environment(self) -> Mapping[str, str]:
+        return os.environ
+
+
+class LocalRunner(CommandRunner):
+    """Runs the script here, without keys."""
+
+    name, _what = "local", "the measurement"
+
+    def __init__(self) -> None:
+        python = shlex.quote(sys.executable)
+        super().__init__(f"exec {python} {{request}}/measure.py {{request}} -o {{result}}")
+
+    def _environment(self) -> Mapping[str, str]:
+        return clean_environment()
 
 
 class FolderRunner:
@@ -387,7 +386,7 @@ def run_child(
     seconds: float,
     *,
     text: str = "",
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] = os.environ,
 ) -> tuple[int, str]:
     """Exit code (124: took too long) and output of a command, both streams together. Ends all
     processes that it started, also if keet is interrupted. Raises NotAvailable."""
@@ -400,7 +399,7 @@ def run_child(
             process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _WITH_KEET, *words],
                 cwd=folder,
-                env={**(os.environ if environment is None else environment), name: value},
+                env={**environment, name: value},
                 stdin=given,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -444,11 +443,11 @@ _WITH_KEET = (
 while the next keet makes its folder anew. Its output, as any file that it writes, ends at 8 GiB."""
 
 
-def open_runner(name: str, progress: Progress) -> Runner:
+def open_runner(name: str) -> Runner:
     """Of `local`, `command:TEMPLATE` or `folder:DIR`. Raises UsageError."""
     kind, _, rest = name.partition(":")
     if name == "local":
-        return LocalRunner(progress)
+        return LocalRunner()
     if kind == "command" and rest:
         return CommandRunner(rest)
     if kind == "folder" and rest:

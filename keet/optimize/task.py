@@ -11,9 +11,10 @@ import re
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
+from itertools import filterfalse
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
 
@@ -158,9 +159,9 @@ def matches(path: str, pattern: str) -> bool:
     folder, is about everything below it. `*` also matches `/`."""
     pattern = pattern.removeprefix("./")
     folder = pattern.rstrip("/")
-    if fnmatchcase(path, pattern) or fnmatchcase(path, f"{folder}/*"):
-        return True
-    return "/" not in folder and any(fnmatchcase(part, folder) for part in path.split("/"))
+    names = path.split("/") if "/" not in folder else ()
+    is_whole = fnmatchcase(path, pattern) or fnmatchcase(path, f"{folder}/*")
+    return is_whole or any(fnmatchcase(name, folder) for name in names)
 
 
 def output_rule(text: str, relative: float, absolute: float) -> OutputRule:
@@ -195,20 +196,17 @@ def copy_source(task: Task, target: Path) -> None:
             "copies them; leave out what the program does not need with --exclude PATTERN, and "
             "name large data by an absolute path"
         )
+    files = ((path, task.source / path) for path in listed)  # no pipes, sockets or devices
+    usual = (path for path, file in files if file.is_symlink() or file.is_file())
     with _complete(target) as partial:
-        for path in listed:
-            file = task.source / path
-            if file.is_symlink() or file.is_file():  # no pipe, socket or device
-                _copy(task.source, path, partial)
+        _copy(task.source, usual, partial)
 
 
 def copy_with(task: Task, original: Path, overlay: Overlay, target: Path) -> None:
     """The original with changed files, without those of the check. It appears when it is
     complete."""
     with _complete(target) as partial:
-        for path in paths_in(original):
-            if not task.is_hidden(path):
-                _copy(original, path, partial)
+        _copy(original, filterfalse(task.is_hidden, paths_in(original)), partial)
         for path, text in overlay.items():
             write_text(partial, path, text)
 
@@ -216,9 +214,7 @@ def copy_with(task: Task, original: Path, overlay: Overlay, target: Path) -> Non
 def copy_check(task: Task, original: Path, target: Path) -> None:
     """The files that only the check has."""
     with _complete(target) as partial:
-        for path in paths_in(original):
-            if task.is_hidden(path):
-                _copy(original, path, partial)
+        _copy(original, filter(task.is_hidden, paths_in(original)), partial)
 
 
 @contextmanager
@@ -231,12 +227,13 @@ def _complete(target: Path) -> Iterator[Path]:
     partial.replace(target)
 
 
-def _copy(source: Path, path: str, target: Path) -> None:
-    copy = target / path
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(source / path, copy, follow_symlinks=False)
-    if not copy.is_symlink():  # files of some version controls are read-only
-        copy.chmod(copy.stat().st_mode | stat.S_IRUSR | stat.S_IWUSR)
+def _copy(source: Path, paths: Iterable[str], target: Path) -> None:
+    for path in paths:
+        copy = target / path
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source / path, copy, follow_symlinks=False)
+        if not copy.is_symlink():  # files of some version controls are read-only
+            copy.chmod(copy.stat().st_mode | stat.S_IRUSR | stat.S_IWUSR)
 
 
 def write_text(folder: Path, path: str, text: str | None) -> None:

@@ -110,7 +110,7 @@ def test_files_of_a_result(source: Path, tmp_path: Path) -> None:
 def test_runners_that_do_not_exist() -> None:
     for name in ("", "remote", "command:", "folder:", "command:ssh gpu"):
         with pytest.raises(UsageError):
-            open_runner(name, lambda _: None)
+            open_runner(name)
 
 
 @needs_compiler
