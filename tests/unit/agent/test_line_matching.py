@@ -207,7 +207,7 @@ def test_two_files_of_one_name(folder: Path) -> None:
     assert "one/k.h, two/k.h" in misfit(change("int a = 1;", "x", file="k.h"), files=files)
 
 
-def test_ends_of_files_and_odd_characters(folder: Path) -> None:
+def test_ends_of_files_odd_characters_and_names(folder: Path) -> None:
     texts = {
         "1.txt": ("a;\nb;", "b;", "c;", "a;\nc;"),
         "2.txt": ("a;\nb;", "a;", "c;", "c;\nb;"),
@@ -223,9 +223,6 @@ def test_ends_of_files_and_odd_characters(folder: Path) -> None:
     patch = placed(*changes, files={name: text for name, (text, *_) in texts.items()})
     assert patch.files == {name: expected for name, (*_, expected) in texts.items()}
     check_with_git(patch, folder)
-
-
-def test_odd_file_names_apply(folder: Path) -> None:
     names = [f"/p/{name}.cu" for name in ("my kernel", 'quo"ted', "back\nline", "tab\t", "ü")]
     changes = (change(OLD, NEW, file=name) for name in names)
     check_with_git(placed(*changes, files=dict.fromkeys(names, SAXPY)), folder)

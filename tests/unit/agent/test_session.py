@@ -65,11 +65,11 @@ def test_source_and_evidence_are_one_request() -> None:
 def test_an_unreadable_answer_is_requested_once_more(wording) -> None:
     for said in ("", "no json", "[]", '{"summary": ', "{}"):
         done = talk(said, conclusion())
-        assert done.found.fault is None
+        assert done.fault is None
         wording(done.chat.requests[1].messages[-1].text, case=said)
         assert any("asking again" in line for line in done.told)
     twice = talk("[]", "{}", conclusion())
-    assert (twice.found.fault.kind, len(twice.chat.requests)) == ("answer", 2)
+    assert (twice.fault.kind, len(twice.chat.requests)) == ("answer", 2)
 
 
 def test_the_token_budget_is_not_exceeded() -> None:
@@ -78,8 +78,8 @@ def test_the_token_budget_is_not_exceeded() -> None:
     for most in (500, estimate(request) - 900):
         done = talk(conclusion(), limits=ModelLimits(6, most))
         assert sum(estimate(request) for request in done.chat.requests) <= most
-        assert done.found.fault.kind == "budget"
-        assert "raise --token-budget" in str(done.found.fault)
+        assert done.fault.kind == "budget"
+        assert "raise --token-budget" in str(done.fault)
     for most, offered in ((40_000, True), (estimate(request) + 300, False)):
         done = talk(conclusion(), limits=ModelLimits(6, most))
         assert bool(done.chat.requests[0].tools) is offered
@@ -216,7 +216,7 @@ def test_no_more_rounds_than_allowed_and_none_of_more_than_a_few_calls(wording) 
     """A model that calls and calls: the last request offers no tools, and is asked once more."""
     many = Said((WAITS,) * 9)
     done = talk(many, many, many, many, limits=ModelLimits(9, 90_000, 2))
-    wording(str(done.found.fault))
+    wording(str(done.fault))
     offered = [bool(request.tools) for request in done.chat.requests]
     assert offered == [True, True, False, False]
     told = json.dumps([m.text for m in done.chat.requests[1].messages])
@@ -231,7 +231,7 @@ def test_no_more_rounds_than_allowed_and_none_of_more_than_a_few_calls(wording) 
 
 def test_a_model_without_tool_support_answers_without_tools() -> None:
     done = talk(ModelFault("no_tools", "no tools"), conclusion())
-    assert (done.found.fault, *done.chat.requests[-1].tools) == (None,)
+    assert (done.fault, *done.chat.requests[-1].tools) == (None,)
     assert any("does not support tools" in line for line in done.told)
 
 

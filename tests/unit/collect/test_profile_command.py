@@ -185,8 +185,7 @@ def test_existing_files_are_replaced_only_with_force(
 )
 def test_wrong_usage(words: list[str], says: str, keet: Keet) -> None:
     done = keet("profile", *words)
-    assert done.code == 2
-    assert says in done.err
+    assert (done.code, says in done.err) == (2, True)
 
 
 def test_without_ncu_the_command_to_copy_is_named(keet: Keet, monkeypatch) -> None:
