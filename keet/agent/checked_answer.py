@@ -251,13 +251,11 @@ class CauseJudge:
         finding = known_finding(said.finding)
         if finding is None:
             return None
-        problem = facts.problem
-        if problem is None and (absent := check_cause(finding, self._model)):
-            problem = absent[0]
-        if problem is None and not facts.ids and not text.ids:
-            problem = _NOT_MEASURED
-        problem, claim = problem or self.unrelated(said, facts.ids or text.ids) or None, None
-        if problem is None:
+        ids = facts.ids or text.ids
+        absent = check_cause(finding, self._model) or ("",)
+        problem = facts.problem or absent[0] or ("" if ids else _NOT_MEASURED)
+        problem, claim = problem or self.unrelated(said, ids), None
+        if not problem:
             claim = evaluate_claims(self._claims(said, finding), self._model, self._each.account)
         place = self._place(said)
         unused = claim.unused if claim and said.claims else ()
@@ -266,7 +264,7 @@ class CauseJudge:
             text=text,
             because=facts.hold,
             where=place.where if place else None,
-            problem=problem,
+            problem=problem or None,
             claim=claim,
             unused_claims=tuple(map(unused_document, unused)),
         )

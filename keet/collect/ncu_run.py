@@ -28,7 +28,7 @@ from keet.collect.plain_run import (
     stop,
 )
 from keet.errors import IngestError, NotAvailable, ProgramFailed
-from keet.formatting import listed
+from keet.formatting import count_noun, listed
 from keet.profile import Launch
 from keet.profile.run_table import Record, RunTable
 from keet.report import read_profile
@@ -236,10 +236,9 @@ class _LogWatch:
         self._size, self._changed = size, time.monotonic()
         launches = text_of(self._log).split("==PROF== Profiling ")[1:]
         passes = [_FINISHED.search(launch) for launch in launches]
-        done = [(each, count[1]) for each, count in zip(launches, passes, strict=True) if count]
+        done = [(each, int(n[1])) for each, n in zip(launches, passes, strict=True) if n]
         for each, count in done[self._told :]:
-            words = "pass" if count == "1" else "passes"
-            self._progress(f"profiled {_name_in(each)} in {count} {words}")
+            self._progress(f"profiled {_name_in(each)} in {count_noun(count, 'pass')}")
         self._told = len(done)
         self._current = _name_in(launches[-1]) if launches and passes[-1] is None else None
 

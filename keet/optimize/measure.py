@@ -509,7 +509,9 @@ class Measurement:
             raise Damaged(f"{self.folder}: its protocol is not known; use the measure.py inside it")
         self.limits = self.request["limits"]
         self.variants = [Variant(n, self.request, self.work) for n in self.request["variants"]]
-        self.check_files()
+        for path, digest in self.request["files"].items():  # it must have arrived whole
+            if digest_of(self.folder / path) != digest:
+                raise Damaged(f"{self.folder / path}: it is damaged; copy the request again")
         for variant in self.variants:
             tell(f"{self.folder.name}: building {variant.name}")
             source = self.folder / "variants" / variant.name
@@ -558,12 +560,6 @@ class Measurement:
             "no_recorder": self.no_recorder,
             "variants": {variant.name: variant.document() for variant in self.variants},
         }
-
-    def check_files(self) -> None:
-        """The request must have arrived whole."""
-        for path, digest in self.request["files"].items():
-            if digest_of(self.folder / path) != digest:
-                raise Damaged(f"{self.folder / path}: it is damaged; copy the request again")
 
     def try_all(self) -> None:
         """The first runs, until one fails. They are not timed: others may run meanwhile."""

@@ -242,9 +242,8 @@ Builds = MutableMapping[object, Compiled | CompileProblem]
 def find_nvcc() -> str | None:
     """Path of nvcc: on PATH, in $CUDA_HOME or $CUDA_PATH, or in /usr/local/cuda."""
     homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
-    places = [f"{home}/bin/nvcc" for home in homes if home]
-    runs = (place for place in places if os.access(place, os.X_OK))
-    return shutil.which("nvcc") or next(runs, None)
+    places = ["nvcc", *(f"{home}/bin/nvcc" for home in homes if home)]
+    return next(filter(None, map(shutil.which, places)), None)
 
 
 def compile_edit(
