@@ -104,13 +104,12 @@ def chat_with(url: str, timeout_s: float = 600.0, name: str = "qwen") -> tuple[C
 def fault_at(url: str, request: ChatRequest = ASK, timeout_s: float = 600.0) -> ModelFault:
     with pytest.raises(ModelFault) as caught:
         chat_with(url, timeout_s)[0].ask(request)
-    line = str(caught.value)
-    assert KEY not in "".join(traceback.format_exception(caught.value)) + repr(caught.value)
-    assert "\n" not in line
-    assert ";" in line, "it says what to do next"
-    assert caught.value.__context__ is None, "nothing of the client's goes along"
-    assert caught.value.kind in KINDS
-    return caught.value
+    fault = caught.value
+    assert KEY not in "".join(traceback.format_exception(fault)) + repr(fault)
+    assert ("\n" in str(fault), ";" in str(fault)) == (False, True), "it says what to do next"
+    assert fault.__context__ is None, "nothing of the client's goes along"
+    assert fault.kind in KINDS
+    return fault
 
 
 def test_a_request_and_its_reply(server: Server) -> None:
@@ -195,12 +194,8 @@ def test_names_that_servers_list() -> None:
         except ModelFault:
             return None
 
-    good = (
-        "C:\\models\\x.gguf",
-        "/home/me/my models/Qwen (2.5) ~q4=k_m.gguf",
-        "模型-7b",
-        "a" * 200,
-    )
+    path = "/home/me/my models/Qwen (2.5) ~q4=k_m.gguf"
+    good = ("C:\\models\\x.gguf", path, "模型-7b", "a" * 200)
     bad = ("a" * 201, "", "  ", "two\nlines", "\x1b[31mred", "sk-proj-Ab12_cd34-ef56GH78")
     assert [first(name) for name in (*good, *bad)] == [*good, *[None] * len(bad)]
 
@@ -418,9 +413,7 @@ def test_faults_before_anything_is_sent(name: str, kind: str, said: str, monkeyp
     assert said in str(caught.value)
 
 
-def test_openai_gets_a_larger_limit_for_thinking_if_its_model_can(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_openai_gets_a_larger_limit_if_its_model_can_think(server: Server, monkeypatch) -> None:
     """Thinking counts for the limit, so that there has to be room for it."""
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     chat = connect(ModelSpec("openai:gpt-5", None, 5.0, None))
@@ -449,11 +442,10 @@ def test_tracing_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_imports_are_lazy() -> None:
     """Only who asks a model pays for its client."""
-    mine = ["keet.masking.keys", "keet.agent.redaction"] + [
-        f"keet.agent.model.{path.stem}"
-        for path in Path(keet.agent.model.__path__[0]).glob("[a-z]*.py")
-    ]
-    assert len(mine) > 7
+    paths = [*Path(keet.agent.model.__path__[0]).glob("[a-z]*.py")]
+    assert len(paths) > 5
+    mine = ["keet.masking.keys", "keet.agent.redaction"]
+    mine += [f"keet.agent.model.{path.stem}" for path in paths]
     code = (
         f"import sys\nfor name in {mine}: __import__(name)\n"
         "heavy = {n.split('.')[0] for n in sys.modules} & {'langchain', 'langchain_core', 'langchain_openai', 'openai', 'pydantic', 'httpx'}\n"
