@@ -1,19 +1,16 @@
 """Opens what a command needs to ask a model (the model or its recorded replies, cache, transcript),
 and closes it with a record of what was spent and what failed.
 
-A model that answers from a file: `--replay FILE`, and `--model scripted:FILE` for tests.
+The cache of replies is an sqlite file of JSON. If it is damaged, locked or not writable, the run
+continues without it, and `problem` says why in one line.
 
-FILE is a transcript, whose replies are repeated, or JSON lines such as
+A model can answer from a file: `--replay FILE`, and `--model scripted:FILE` for tests. FILE is a
+transcript, whose replies are repeated, or JSON lines such as
 
     {"content": "text of the answer"}
     {"tool_calls": [{"name": "read_source", "arguments": {"line": 3}}]}
     {"content": "...", "usage": {"input": 900, "output": 40}}
     {"fault": "timeout"}
-
-Cache of replies: an sqlite file of JSON.
-
-If the file is damaged, locked or not writable, the run continues without it, and `problem` says why
-in one line.
 """
 
 from __future__ import annotations
@@ -55,6 +52,8 @@ from keet.documents.model_explanation import NO_USAGE, Authorship
 from keet.errors import UsageError, one_line
 from keet.files import cache_folder
 from keet.masking.keys import scrub, scrub_document
+
+# --- the cache
 
 _MOST_ENTRIES = 2000
 """Entries: about 10 MB of replies."""
@@ -166,6 +165,8 @@ class CachedChat:
         return reply
 
 
+# --- a model that answers from a file
+
 _REMEDY = 'each line is {"content": ..., "tool_calls": ..., "usage": ..., "fault": ...}'
 _FAULTS = LINES.keys() | {"interrupt"}
 _TIMEOUT_S = 60.0
@@ -243,6 +244,9 @@ def _answer(line: Mapping[str, Any] | ChatReply, number: int) -> ChatReply | str
     if usage := line.get("usage"):
         spent = TokenCount(int(usage.get("input", 0)), int(usage.get("output", 0)))
     return ChatReply(text, tuple(calls), spent, cut=bool(line.get("cut")))
+
+
+# --- opening and closing
 
 
 def open_chat(spec: ModelSpec, limit: TimeLimit | None = None) -> Chat:

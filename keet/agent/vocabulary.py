@@ -3,10 +3,8 @@
 The summary of the evidence is sent with the first request: account, findings, hot lines, stall
 reasons. Every number comes with its name in braces; the model's texts refer to it by that name.
 
-Marks a model's sentences that the facts of a launch contradict or leave open.
-
-The words are checked as `keet verify` checks them (`RelationChecker`); the numbers are references,
-which were resolved before.
+Sentences that the facts of a launch contradict or leave open are marked: their words are checked as
+`keet verify` checks them (`RelationChecker`); their numbers are references, resolved before.
 """
 
 from __future__ import annotations

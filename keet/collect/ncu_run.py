@@ -123,6 +123,8 @@ def program_status(log: str) -> int | None:
     return int(match[1]) if match else None
 
 
+# --- a run
+
 _POLL_SECONDS = 0.1
 _END_SECONDS = 60
 """How long ncu may take to write its report after its program was ended."""
@@ -316,6 +318,8 @@ def failure(program: Sequence[str], attempt: NcuRun) -> NotAvailable | ProgramFa
     error = first_error(log) or f"it ended with exit code {attempt.status}{last}"
     return NotAvailable(f"ncu wrote no report: {error}; see: keet doctor")
 
+
+# --- times of launches
 
 MOST_LAUNCHES = 1_000
 """Launches that are timed: each costs some milliseconds of the program's time."""

@@ -1,7 +1,7 @@
 """The plan of `keet profile`: which launches account for the run's time, what ncu is asked for, and
 an estimate of its time.
 
-The ncu command line: which ncu, and metrics for all of keet's checks in few passes.
+First the command line: which ncu, and metrics for all of keet's checks in few passes.
 """
 
 from __future__ import annotations
@@ -201,6 +201,8 @@ def _name_in_id(kernel: str | None) -> str:
     return kernel or _ANY_NAME
 
 
+# --- which launches
+
 MOST_OF_THE_TIME = 0.9
 """Share of the busy time that the main kernels take together: of these, the longest launch is
 profiled too if it is much longer."""
@@ -399,6 +401,8 @@ def _fewest_numbers(wanted: Sequence[WantedLaunch]) -> set[int]:
         open_ = [each for each in open_ if best not in each.numbers]
     return taken
 
+
+# --- the plan
 
 _START_SECONDS = 4.0
 _LAUNCH_SECONDS = 0.5

@@ -4,10 +4,9 @@ Nothing that was measured is lost. A kernel that can't be replayed is skipped an
 profiled; a run that takes too long is ended and its launches are kept; the run table is kept even
 if there is no report.
 
-`keet profile --function`: profiles one Python function (Triton, CuPy, torch) with nsight-python.
-
-nsight-python attaches ncu to the process that imports it, and must do so before CUDA starts.
-Therefore a separate process runs `python_child`, which imports nsight first.
+`keet profile --function` profiles one Python function (Triton, CuPy, torch) with nsight-python,
+which attaches ncu to the process that imports it, and must do so before CUDA starts. Therefore a
+separate process runs `python_child`, which imports nsight first.
 """
 
 from __future__ import annotations
@@ -394,6 +393,8 @@ def _not_replayed(attempt: NcuRun) -> str | None:
     failure = None if attempt.ended else _FAILED.search(attempt.log)
     return failure[1] if failure else None
 
+
+# --- one Python function
 
 _INSTEAD = "or profile the whole script: keet profile -- python3 FILE"
 _NOT_FOR_NCU = ("launch__", "device__", "derived__", "profiler__")

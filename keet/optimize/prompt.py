@@ -3,8 +3,8 @@
 It says first how much work is needed, and only then what limits the present way of doing it: models
 that see a profile alone tune the present design, and models without one redesign it.
 
-What keet knows of a measured program: its report explained, what its kernels take, what is left
-to gain, and what changed from one program to the next.
+First what keet knows of a measured program: its report explained, what its kernels take, what is
+left to gain, and what changed from one program to the next. Then the prompt that is made of it.
 """
 
 from __future__ import annotations
@@ -236,6 +236,8 @@ def short_diff_text(text: str) -> str:
     shown = [*lines[:_DIFF_LINES], *["…"] * (len(lines) > _DIFF_LINES)]
     return re.sub("</?(details|summary|code)>", "", "\n".join(shown))
 
+
+# --- the prompt
 
 _HOST_COUNTS = (
     "- Work that only moves to the host is no gain: a change is refused if the whole program, with "

@@ -1,8 +1,7 @@
 """Where requests are measured: on this machine, by a command of the user, or by hand elsewhere.
 
-All three run the script `measure.py` that is in the request.
-
-What a runner is given, and what it answers: folders with `request.json` and `result.json`.
+All three run the script `measure.py` that is in the request. What they are given and what they
+answer are folders:
 
     REQUEST/request.json, measure.py, recorder.c, variants/NAME/..., check/...
     RESULT/result.json, NAME.records/*.rec, NAME.ncu-rep, NAME.details.txt, NAME.source.csv
@@ -268,6 +267,8 @@ def shown_output(text: str, most: int = 3000) -> str:
     wrong is at the beginning or at the end."""
     return both_ends_of(visible(text.replace("\r\n", "\n").strip()), most)
 
+
+# --- runners
 
 Progress = Callable[[str], None]
 _GRACE_SECONDS = 10

@@ -1,6 +1,6 @@
 """What is to be optimized: the folder, the commands, what may change, the goal and the limits.
 
-Copies of the source folder, what a proposal changed in one, and patches.
+Also the copies of its folder, what a proposal changed in one, and patches.
 """
 
 from __future__ import annotations

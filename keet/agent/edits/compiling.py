@@ -2,9 +2,8 @@
 
 Sources come from reports and models: they are compiled in a temporary folder, in an environment
 without variables of the user, within limits of time, memory and output, by a compiler that sees no
-other file of this machine (keet.agent.edits.confinement).
-
-Reads what nvcc prints: the resources of kernels, errors and warnings, and missing flags.
+other file of this machine (keet.agent.edits.confinement). What nvcc prints is read first: the
+resources of kernels, errors and warnings, and missing flags.
 """
 
 from __future__ import annotations
@@ -38,6 +37,8 @@ from keet.agent.edits.patches import Patch, diff_names, encoded, plain_path
 from keet.errors import one_line
 from keet.formatting import count_noun
 from keet.profile.launch import KernelName
+
+# --- what nvcc prints
 
 LONGEST_MESSAGE = 200
 MOST_ERRORS, MOST_WARNINGS = 5, 3
@@ -174,6 +175,8 @@ def kernel_named(
     )
     return next((fitting[0] for fitting in ways if len(fitting) == 1), None)
 
+
+# --- the original and the edit
 
 _MOST_TEXT = 20_000_000
 _MOST_UNITS, _MOST_FOLDERS, _MOST_RETRIES = 3, 40, 4

@@ -5,11 +5,8 @@ the line number of one of them. Nothing else is guessed: what does not fit goes 
 with the nearest lines of the file.
 
 A diff becomes old and new lines. Lines that the model only repeats stay as they are in the file,
-and new ones get the indentation of the file.
-
-Places a model's edits in the source of a launch, checks that they apply, and compiles them.
-
-Comments that state numbers which nobody checked are removed from suggested code.
+and new ones get the indentation of the file. Comments that state numbers which nobody checked are
+removed. `EditPlacer` does all this for the source of a launch, and compiles what applies.
 """
 
 from __future__ import annotations
@@ -380,6 +377,8 @@ def _torn(path: str, before: str, after: str) -> str | None:
     return f"The new lines leave {braces}. {what}; or give only the lines that change."
 
 
+# --- the edits of a launch
+
 _PROVED_FLAG = re.compile(r"\((-[\w=-]+), part of")
 """`-ftz=true` in a build fact."""
 
@@ -481,6 +480,8 @@ def sketch_of(said: RawEdit) -> str:
         rows += [change.diff] if change.diff else signed
     return without_figures("\n".join(rows).strip("\n"), "")
 
+
+# --- comments with numbers
 
 _COMMENT = re.compile(
     r"(?<![ \t])[ \t]*+(?:(?://|#(?!\s*(?:pragma|define|if|endif|include|else|elif|undef|line|error)))[^\n]*"

@@ -1,10 +1,8 @@
 """Requests to a model and its replies, independent of the provider; also as JSON.
 
-Turns exceptions of providers into one-line faults that say what to do next.
-
-The exceptions are of packages that may not be installed. They are classified by what they have in
-common: HTTP status, class names, the system error beneath them. The server's message is quoted
-where it helps, scrubbed and shortened.
+Exceptions of providers become one-line faults that say what to do next. They are of packages that
+may not be installed, and are classified by what they have in common: HTTP status, class names, the
+system error beneath them. The server's message is quoted where it helps, scrubbed and shortened.
 """
 
 from __future__ import annotations
@@ -136,6 +134,8 @@ def _message_document(message: ChatMessage) -> dict[str, Any]:
     document = {**message._asdict(), "calls": [call._asdict() for call in message.calls]}
     return {name: value for name, value in document.items() if value not in ([], None)}
 
+
+# --- faults
 
 PASSING = frozenset({"rate_limit", "unreachable", "server"})
 """Faults that are retried. A timeout is not: the user has already waited for it."""
