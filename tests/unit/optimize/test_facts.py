@@ -46,7 +46,8 @@ def test_every_kernel_that_takes_much_of_the_time_is_explained(
     limits = proposer.prompts[0].partition("# What limits the present way of doing it\n")[2]
     headings = re.findall(r"^## Kernel (.*)", limits, re.MULTILINE)
     assert headings == ["relax", "turn<16>", "sum_blocks", "clamp", "add_bias", "scale"]
-    assert limits.count("### This and other launches") == 1
+    across = "### This and other launches"
+    assert limits.count(across) == 1
 
 
 @pytest.mark.slow
