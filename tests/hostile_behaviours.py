@@ -29,6 +29,7 @@ class Connection(NamedTuple):
     """The request line and the headers; empty where the request was not read."""
     number: int
     """Of the request, from 0."""
+    body: bytes = b""
 
     @property
     def key(self) -> str:

@@ -92,23 +92,21 @@ def _accept(listener: socket.socket, behaviour: Behaviour, began: list[float]) -
 
 def _serve(connection: socket.socket, behaviour: Behaviour, number: int) -> None:
     with connection, suppress(OSError):
-        head = _request(connection) if behaviour.reads else ""
-        behaviour.send(Connection(connection, head, number))
+        head, body = _request(connection) if behaviour.reads else (b"", b"")
+        behaviour.send(Connection(connection, head.decode("latin-1"), number, body))
 
 
-def _request(connection: socket.socket) -> str:
-    data = b""
-    while b"\r\n\r\n" not in data:
-        if not (piece := connection.recv(65536)):
-            return ""
-        data += piece
-    head, _, body = data.partition(b"\r\n\r\n")
-    length = re.search(rb"(?i)content-length: (\d+)", head)
-    while length and len(body) < int(length[1]):
+def _request(connection: socket.socket) -> tuple[bytes, bytes]:
+    """The head and the body."""
+    data, length = b"", None
+    while b"\r\n\r\n" not in data or (length and len(data.partition(b"\r\n\r\n")[2]) < length):
         if not (piece := connection.recv(65536)):
             break
-        body += piece
-    return head.decode("latin-1")
+        data += piece
+        found = re.search(rb"(?i)content-length: (\d+)", data)
+        length = int(found[1]) if found else None
+    head, _, body = data.partition(b"\r\n\r\n")
+    return head, body
 
 
 # --- a run

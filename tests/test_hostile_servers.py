@@ -33,9 +33,8 @@ def faults(done: Run) -> list[str]:
         "failed inside": "Traceback" in done.err or "a bug in keet" in done.err,
         "was not ended by a bound of its own": limit_was_hit and not expected,
     }
-    return [
-        f"{done.name}: {problem}\n{done.err[-500:]}" for problem, is_so in problems.items() if is_so
-    ]
+    said = [problem for problem, is_so in problems.items() if is_so]
+    return [f"{done.name}: {problem}\n{done.err[-500:]}" for problem in said]
 
 
 @pytest.mark.slow

@@ -103,8 +103,6 @@ def test_wrong_usage(
     names = {"P": tmp_path / "fix.patch", "D": tmp_path, "S": source, "R": REPORT}
     before = Path(REPORT).read_bytes()
     result = keet("explain", REPORT, *(names.get(word, word) for word in arguments))
-    assert (result.code, edits) == (code, [])
-    assert text in result.err
-    assert source.read_text(encoding="utf-8") == SOURCE
-    assert not names["P"].exists()
+    assert (result.code, edits, text in result.err) == (code, [], True)
+    assert (source.read_text(encoding="utf-8"), names["P"].exists()) == (SOURCE, False)
     assert before == Path(REPORT).read_bytes()

@@ -110,7 +110,7 @@ def run(args: Namespace) -> int:
     args.rounds = plan.rounds
     is_quiet = plan.runner.startswith("folder:")  # each call would repeat what is waited for
     progress = (lambda _: None) if is_quiet else print_progress
-    proposer, runner = open_proposer(args), open_runner(plan.runner, progress)
+    proposer, runner = open_proposer(args), open_runner(plan.runner)
     begin(args.folder, plan, proposer.name)
     evaluation = Evaluation(args.folder.absolute(), plan, proposer, runner, progress)
     still_open = evaluation.go_on()

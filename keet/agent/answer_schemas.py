@@ -204,10 +204,10 @@ def _strict(node: Any) -> Any:
         return [_strict(part) for part in node]
     if not isinstance(node, dict):
         return node
-    plain = {k: _strict(v) for k, v in node.items() if k not in _NOISE or k == "properties"}
+    plain = {name: _strict(part) for name, part in node.items() if name not in _NOISE}
     if "properties" in node:
-        plain["properties"] = {name: _strict(part) for name, part in node["properties"].items()}
-        plain |= {"required": list(node["properties"]), "additionalProperties": False}
+        fields = {name: _strict(part) for name, part in node["properties"].items()}
+        plain |= {"properties": fields, "required": list(fields), "additionalProperties": False}
     return plain
 
 

@@ -35,11 +35,7 @@ from keet.diagnosis.claim_evaluation import (
 from keet.diagnosis.diagnosis import Diagnosis
 from keet.diagnosis.finding import Finding
 from keet.documents.finding import Place
-from keet.documents.model_explanation import (
-    CauseDocument,
-    ModelEdit,
-    ModelExplanation,
-)
+from keet.documents.model_explanation import CauseDocument, ModelEdit, ModelExplanation
 from keet.evidence import Prose, Reference, Sentence, ids_of
 from keet.explanation.explanation_types import LaunchExplanation
 from keet.explanation.finding_notes import listed
@@ -70,15 +66,11 @@ class AnswerTexts:
     def __init__(self, words: Vocabulary) -> None:
         self._words = words
         self._prose: dict[str, Prose] = {}
-        self._proposals: set[str] = set()
+        self._read: dict[str, Callable[[str], Prose]] = {}
 
     def put(self, where: str, text: str, *, proposal: bool = False) -> None:
-        if proposal:
-            self._proposals.add(where)
-        self._prose[where] = self._read(where, text)
-
-    def _read(self, where: str, text: str) -> Prose:
-        return self._words.read(text, is_proposal=where in self._proposals)
+        self._read[where] = partial(self._words.read, is_proposal=proposal)
+        self._prose[where] = self._read[where](text)
 
     def __getitem__(self, where: str) -> Prose:
         return self._prose.get(where, Prose())
@@ -95,7 +87,7 @@ class AnswerTexts:
     def _correct(self, where: str, at: int, rewritten: Correction) -> None:
         if "text" in rewritten.model_fields_set:
             # An empty text withdraws the sentence: the prompt offers that.
-            new = self._read(where, rewritten.text)
+            new = self._read[where](rewritten.text)
             self._prose[where] = self._prose[where].replaced(at, new)
 
 
@@ -157,8 +149,8 @@ class CheckedAnswer:
         placed = self._placer.place(rewritten.changes) if rewritten.changes else None
         if placed and (placed.patch or not self._edits[i].patch):
             self._edits[i] = placed
-            edit = self._said.edits[i].model_copy(update={"changes": rewritten.changes})
-            self._said.edits[i] = edit
+            changes = {"changes": rewritten.changes}
+            self._said.edits[i] = self._said.edits[i].model_copy(update=changes)
 
     # --- the result
 
@@ -259,13 +251,11 @@ class CauseJudge:
         finding = known_finding(said.finding)
         if finding is None:
             return None
-        problem = facts.problem
-        if problem is None and (absent := check_cause(finding, self._model)):
-            problem = absent[0]
-        if problem is None and not facts.ids and not text.ids:
-            problem = _NOT_MEASURED
-        problem, claim = problem or self.unrelated(said, facts.ids or text.ids) or None, None
-        if problem is None:
+        ids = facts.ids or text.ids
+        absent = check_cause(finding, self._model) or ("",)
+        problem = facts.problem or absent[0] or ("" if ids else _NOT_MEASURED)
+        problem, claim = problem or self.unrelated(said, ids), None
+        if not problem:
             claim = evaluate_claims(self._claims(said, finding), self._model, self._each.account)
         place = self._place(said)
         unused = claim.unused if claim and said.claims else ()
@@ -274,7 +264,7 @@ class CauseJudge:
             text=text,
             because=facts.hold,
             where=place.where if place else None,
-            problem=problem,
+            problem=problem or None,
             claim=claim,
             unused_claims=tuple(map(unused_document, unused)),
         )
@@ -284,13 +274,8 @@ class CauseJudge:
         Numbers of keet's own lines of the finding are about it."""
         name = known_finding(said.finding)
         rests_on = findings()[name].rests_on if name else ()
-        own = [
-            place
-            for finding in self._each.findings
-            if finding.id == name
-            for place in finding.locations
-        ]
-        is_there = any(f"@{place.where}#" in known for place in own for known in ids)
+        own = (finding.locations for finding in self._each.findings if finding.id == name)
+        is_there = any(f"@{place.where}#" in i for places in own for place in places for i in ids)
         if not ids or not rests_on or is_there or areas_of(ids) & {*rests_on}:
             return ""
         return f"none of its facts is about what the finding rests on: {', '.join(rests_on)}"

@@ -1,19 +1,16 @@
 """Opens what a command needs to ask a model (the model or its recorded replies, cache, transcript),
 and closes it with a record of what was spent and what failed.
 
-A model that answers from a file: `--replay FILE`, and `--model scripted:FILE` for tests.
+The cache of replies is an sqlite file of JSON. If it is damaged, locked or not writable, the run
+continues without it, and `problem` says why in one line.
 
-FILE is a transcript, whose replies are repeated, or JSON lines such as
+A model can answer from a file: `--replay FILE`, and `--model scripted:FILE` for tests. FILE is a
+transcript, whose replies are repeated, or JSON lines such as
 
     {"content": "text of the answer"}
     {"tool_calls": [{"name": "read_source", "arguments": {"line": 3}}]}
     {"content": "...", "usage": {"input": 900, "output": 40}}
     {"fault": "timeout"}
-
-Cache of replies: an sqlite file of JSON.
-
-If the file is damaged, locked or not writable, the run continues without it, and `problem` says why
-in one line.
 """
 
 from __future__ import annotations
@@ -56,6 +53,8 @@ from keet.errors import UsageError, one_line
 from keet.files import cache_folder
 from keet.masking.keys import scrub, scrub_document
 
+# --- the cache
+
 _MOST_ENTRIES = 2000
 """Entries: about 10 MB of replies."""
 _PATIENCE_S = 2.0
@@ -96,9 +95,7 @@ class ReplyCache:
         try:
             return [] if self._is_off else self._execute(statements)
         except sqlite3.OperationalError as error:  # locked, disk full: not damaged, but not usable
-            name = getattr(
-                error, "sqlite_errorname", ""
-            )  # missing where Python raised it, not sqlite
+            name = getattr(error, "sqlite_errorname", "")  # Python's own errors have none
             self._is_read_only = name.startswith("SQLITE_READONLY")
             why = f"is not used ({error}); set KEET_CACHE to another folder"
             self._fail(why, retry=self._is_read_only)
@@ -131,9 +128,8 @@ class ReplyCache:
         except OSError as error:
             self._fail(f"is damaged and in the way ({error.strerror}); remove it")
             return
-        self._fail(
-            f"was damaged and is started anew; the old file is now {broken.name}", retry=True
-        )
+        why = f"was damaged and is started anew; the old file is now {broken.name}"
+        self._fail(why, retry=True)
 
     def _fail(self, problem: str, *, retry: bool = False) -> None:
         """`retry`: the cache is used again."""
@@ -144,18 +140,9 @@ class ReplyCache:
 class CachedChat:
     """A chat that answers from the cache if it can."""
 
-    def __init__(
-        self,
-        chat: Chat,
-        cache: ReplyCache,
-        *,
-        report_sha256: str,
-        prompt_version: str,
-        settings: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._chat = chat
-        self._cache = cache
-        self._about = [report_sha256, prompt_version, settings or {}]
+    def __init__(self, chat: Chat, cache: ReplyCache, *about: object) -> None:
+        """`about`: what else than the request a reply depends on."""
+        self._chat, self._cache, self._about = chat, cache, about
 
     @property
     def name(self) -> str:
@@ -177,6 +164,8 @@ class CachedChat:
             self._cache.put(key, reply)
         return reply
 
+
+# --- a model that answers from a file
 
 _REMEDY = 'each line is {"content": ..., "tool_calls": ..., "usage": ..., "fault": ...}'
 _FAULTS = LINES.keys() | {"interrupt"}
@@ -247,15 +236,17 @@ def _answer(line: Mapping[str, Any] | ChatReply, number: int) -> ChatReply | str
     for index, call in enumerate(line.get("tool_calls") or ()):
         id_ = str(call.get("id") or f"call_{number}_{index}")
         arguments = call.get("arguments", {})
-        if isinstance(arguments, dict):
-            calls.append(ModelToolCall(id_, call["name"], arguments))
-        else:  # as of a model whose arguments are not a JSON object
-            raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
-            calls.append(ModelToolCall(id_, call["name"], None, raw))
+        raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        is_object = isinstance(arguments, dict)  # or of a model that writes something else
+        given = (arguments, "") if is_object else (None, raw)
+        calls.append(ModelToolCall(id_, call["name"], *given))
     spent = TokenCount(0, 0, estimated=True)
     if usage := line.get("usage"):
         spent = TokenCount(int(usage.get("input", 0)), int(usage.get("output", 0)))
     return ChatReply(text, tuple(calls), spent, cut=bool(line.get("cut")))
+
+
+# --- opening and closing
 
 
 def open_chat(spec: ModelSpec, limit: TimeLimit | None = None) -> Chat:
@@ -281,13 +272,9 @@ def _with_cache(chat: Chat, options: ModelOptions, about: str) -> Chat:
     is_recorded = options.replay is not None or options.spec.name.startswith("scripted:")
     if is_recorded or not options.cache:
         return chat
-    return CachedChat(
-        chat,
-        ReplyCache(cache_folder() / "answers.sqlite"),
-        report_sha256=about,
-        prompt_version=prompt_version(),
-        settings={"base_url": options.spec.base_url},
-    )
+    cache = ReplyCache(cache_folder() / "answers.sqlite")
+    settings = {"base_url": options.spec.base_url}
+    return CachedChat(chat, cache, about, prompt_version(), settings)
 
 
 def ask_model(  # noqa: PLR0913 - the parts of a run
@@ -353,6 +340,5 @@ def fault_from(problem: BaseException) -> ModelFault:
     if os.environ.get("KEET_DEBUG"):
         raise problem
     words = one_line(f"{type(problem).__name__}: {problem}")
-    return ModelFault(
-        "bug", f"this is a bug in keet ({words}); please report it with the transcript"
-    )
+    line = f"this is a bug in keet ({words}); please report it with the transcript"
+    return ModelFault("bug", line)

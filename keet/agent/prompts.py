@@ -3,9 +3,8 @@
 Text from a report (names, source, rule texts) is fenced with a mark that its writer could not know,
 and called data: an instruction in it is part of the data, not of the task.
 
-The source listing for a model, numbered lines within a token budget; and how it was compiled.
-
-Build facts are given as far as the report proves them.
+Also what goes into them of the source: its listing, numbered lines within a token budget; and how
+it was compiled, as far as the report proves that.
 """
 
 from __future__ import annotations
@@ -119,6 +118,8 @@ def _tools(rounds: int) -> str:
 def _measured(evidence: str) -> str:
     return fenced("measured; names in braces", evidence)
 
+
+# --- the source listing
 
 _LONGEST_LINE = 160
 """Characters of a line: generated code has longer ones."""
@@ -290,6 +291,8 @@ def _gap(texts: Sequence[str], before: int, last: int) -> Iterator[str]:
 def _row(texts: Sequence[str], n: int) -> str:
     return f"{n}| {one_line(texts[n - 1].expandtabs(4)[:_LONGEST_LINE])}".rstrip()
 
+
+# --- how it was compiled
 
 _OPTION = re.compile(r"-{1,2}[A-Za-z][\w-]{0,30}(?:[= ]\w[\w.,=-]{0,30})?")
 _REPORTED_SEPARATELY = re.compile(r"-{1,2}(?:arch|m|lineinfo|gpu-name|machine)\b.*")

@@ -80,12 +80,13 @@ class Redactor:
 
     def _without_beginning(self, text: str) -> str:
         """Replaces the beginning of a name at the end of the text."""
-        best, chosen = 0, ""
-        for name, placeholder in self._placeholders.items():
-            for length in range(min(len(name), len(text)), max(best, _LEAST_OF_A_NAME - 1), -1):
-                if text.endswith(name[:length]) and not text[-length - 1 : -length].isalnum():
-                    best, chosen = length, placeholder
-                    break
+        found = (
+            (length, placeholder)
+            for name, placeholder in self._placeholders.items()
+            for length in range(_LEAST_OF_A_NAME, min(len(name), len(text)) + 1)
+            if text.endswith(name[:length]) and not text[-length - 1 : -length].isalnum()
+        )
+        best, chosen = max(found, key=lambda each: each[0], default=(0, ""))
         return text[:-best] + chosen if best else text
 
     def _collect(self, explanations: Sequence[Explanation]) -> None:

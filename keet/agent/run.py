@@ -28,16 +28,10 @@ from keet.agent.checked_answer import (
 )
 from keet.agent.edits.line_matching import EditPlacer
 from keet.agent.edits.patches import with_patch
-from keet.agent.model.messages import (
-    NEXT_CAN_SUCCEED,
-    UNSENT,
-    ChatReply,
-    ChatRequest,
-    ModelFault,
-)
+from keet.agent.model.messages import NEXT_CAN_SUCCEED, UNSENT, ModelFault
 from keet.agent.model.settings import ModelOptions
 from keet.agent.model.transcript import Transcript, check_replay, request_text
-from keet.agent.open_model import ask_model, fault_from
+from keet.agent.open_model import ScriptedChat, ask_model, fault_from
 from keet.agent.prompts import build_facts, prompt_version, shown_source
 from keet.agent.redaction import Redactor
 from keet.agent.session import ModelSession, Progress, Toolbox
@@ -344,9 +338,9 @@ def _shown(
     options: ModelOptions, redactor: Redactor, work: Callable[[ModelSession], object]
 ) -> Iterator[str]:
     """Runs a real session, so that the text is exactly what would be sent."""
-    collector = _PromptCollector(options.spec.name)
+    silent = ScriptedChat([], options.spec.name)
     session = ModelSession(
-        collector,
+        silent,
         transcript=Transcript(None),
         redactor=redactor,
         progress=lambda _: None,
@@ -355,19 +349,5 @@ def _shown(
     try:
         work(session)
     except ModelFault as fault:
-        if collector.request is None:
-            yield f"--- nothing more is sent ---\n{one_line(str(fault))}\n"
-        else:
-            yield request_text(collector.request)
-
-
-class _PromptCollector:
-    """A chat that keeps the first request and sends nothing."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.request: ChatRequest | None = None
-
-    def ask(self, request: ChatRequest) -> ChatReply:
-        self.request = request
-        raise ModelFault("shown", "the next request depends on the reply")
+        nothing = f"--- nothing more is sent ---\n{one_line(str(fault))}\n"
+        yield request_text(silent.asked[0]) if silent.asked else nothing

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from keet_tools.answers import Answer, ToolInput
@@ -115,7 +114,7 @@ class ModelSession:
         is_models = message.role == "assistant"
         change = self.redactor.hide if is_models else self.redactor.out
         calls = _changed_calls(message.calls, change)
-        return replace(message, text=change(message.text), calls=calls)
+        return message._replace(text=change(message.text), calls=calls)
 
     def _stay_within(self, request: ChatRequest) -> None:
         needed, most = self._tokens(request), self.limits
@@ -209,7 +208,9 @@ class ModelSession:
         began = time.monotonic()
         answer = toolbox.call(call.name, call.arguments)
         seconds = time.monotonic() - began
-        self.transcript.tool(call, answer.text, answer.evidence, answer.abstained, seconds)
+        facts = {"answer": answer.text, "evidence": list(answer.evidence)}
+        timed = {"abstained": answer.abstained, "seconds": round(seconds, 3)}
+        self.transcript.event("tool", call=call, **facts, **timed)
         return prompts.fenced(f"result of {one_line(call.name[:40])}", answer.text)
 
     def _parsed(

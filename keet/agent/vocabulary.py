@@ -3,10 +3,8 @@
 The summary of the evidence is sent with the first request: account, findings, hot lines, stall
 reasons. Every number comes with its name in braces; the model's texts refer to it by that name.
 
-Marks a model's sentences that the facts of a launch contradict or leave open.
-
-The words are checked as `keet verify` checks them (`RelationChecker`); the numbers are references,
-which were resolved before.
+Sentences that the facts of a launch contradict or leave open are marked: their words are checked as
+`keet verify` checks them (`RelationChecker`); their numbers are references, resolved before.
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ from keet_tools.launch_overview import ACCOUNT, FINDINGS, account_lines
 from keet_tools.registry import call_tool
 
 from keet.catalog import stalls
-from keet.comparison.compare import PairDifference
 from keet.evidence import Evidence, Prose, Reference, Sentence, constant
 from keet.evidence.free_numbers import Allowed
 from keet.explanation.explanation_types import LaunchExplanation
@@ -240,14 +237,9 @@ def _changes(tool_input: ToolInput) -> str:
     otherwise for the whole reports."""
     launch = tool_input.launch().launch.id
     pairs = tool_input.difference(1, 0, (None, None)).pairs
-    ids = next((_one_to_one(pair) for pair in pairs if _one_to_one(pair)[1:] == (launch,)), ())
-    chosen = {"before_launch": ids[0], "after_launch": ids[1]} if ids else {}
+    sides = [[*p.before, *p.after] for p in pairs if len(p.before) == 1 and [*p.after] == [launch]]
+    chosen = dict(zip(("before_launch", "after_launch"), sides[0])) if sides else {}
     return call_tool(tool_input, "diff_profiles", {"before": 1, "after": 0, **chosen}).text
-
-
-def _one_to_one(pair: PairDifference) -> tuple[int, ...]:
-    """Ids of a launch and its only counterpart; empty if a side has several launches."""
-    return (*pair.before, *pair.after) if len(pair.before) == len(pair.after) == 1 else ()
 
 
 def _launch_facts(

@@ -200,7 +200,7 @@ def run(args: Namespace) -> int:
     is_attended = not args.no_wait and sys.stdin.isatty() and sys.stderr.isatty()
     is_confirmed = _is_enter_pressed if is_attended else None
     proposer = open_proposer(args, is_confirmed, needs_price=args.max_cost is not None)
-    runner = open_runner(args.runner, print_progress)
+    runner = open_runner(args.runner)
     engine = Engine(task, folder, proposer, runner, progress=print_progress)
     if args.show_prompt:
         Destination(args).write(_waiting(args, engine.shown_prompt))

@@ -28,6 +28,7 @@ from keet.collect.plain_run import (
     stop,
 )
 from keet.errors import IngestError, NotAvailable, ProgramFailed
+from keet.formatting import count_noun, listed
 from keet.profile import Launch
 from keet.profile.run_table import Record, RunTable
 from keet.report import read_profile
@@ -90,7 +91,7 @@ def first_error(log: str) -> str | None:
     return error.strip().rstrip(".") if error else None
 
 
-_MAX_NAMES = 8
+_NAMES_SHOWN = 8
 
 
 def nothing_profiled(log: str) -> NcuError | None:
@@ -101,10 +102,9 @@ def nothing_profiled(log: str) -> NcuError | None:
     names = _NAMES.findall(listing["names"]) if listing else []
     if not names:
         return NcuError("the program launched no kernel", "check that it runs on the GPU here")
-    listed = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
     return NcuError(
         f"--kernel, --launch-skip and --launch-count select no launch; the program launches "
-        f"{listed}",
+        f"{listed(names, _NAMES_SHOWN)}",
         "choose one of these, or leave the options out",
     )
 
@@ -122,6 +122,8 @@ def program_status(log: str) -> int | None:
     match = _RETURNED.search(log)
     return int(match[1]) if match else None
 
+
+# --- a run
 
 _POLL_SECONDS = 0.1
 _END_SECONDS = 60
@@ -236,10 +238,9 @@ class _LogWatch:
         self._size, self._changed = size, time.monotonic()
         launches = text_of(self._log).split("==PROF== Profiling ")[1:]
         passes = [_FINISHED.search(launch) for launch in launches]
-        done = [(each, count[1]) for each, count in zip(launches, passes, strict=True) if count]
+        done = [(each, int(n[1])) for each, n in zip(launches, passes, strict=True) if n]
         for each, count in done[self._told :]:
-            words = "pass" if count == "1" else "passes"
-            self._progress(f"profiled {_name_in(each)} in {count} {words}")
+            self._progress(f"profiled {_name_in(each)} in {count_noun(count, 'pass')}")
         self._told = len(done)
         self._current = _name_in(launches[-1]) if launches and passes[-1] is None else None
 
@@ -284,8 +285,6 @@ def text_of(log: Path) -> str:
 
 def count_launches(report: Path) -> int:
     """Launches in the report; 0 if there is no report or it is incomplete."""
-    if not report.exists():
-        return 0
     try:
         return len(read_profile(report).launches)
     except IngestError:
@@ -319,6 +318,8 @@ def failure(program: Sequence[str], attempt: NcuRun) -> NotAvailable | ProgramFa
     error = first_error(log) or f"it ended with exit code {attempt.status}{last}"
     return NotAvailable(f"ncu wrote no report: {error}; see: keet doctor")
 
+
+# --- times of launches
 
 MOST_LAUNCHES = 1_000
 """Launches that are timed: each costs some milliseconds of the program's time."""

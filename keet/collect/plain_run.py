@@ -29,14 +29,12 @@ _OF_NCU = ("ncu", "TreeLauncherSub")
 def programs_below(ncu: int) -> list[int]:
     """What ncu started for the program, the program's own children among them."""
     names = {number: name for number, (name, _) in _processes().items()}
-    below: list[int] = []
-    for number, chain in _chains().items():
-        if ncu not in chain:
-            continue
-        inner = [number, *chain[: chain.index(ncu)]]
-        if any(names.get(process) not in _OF_NCU for process in inner):
-            below.append(number)
-    return below
+    inner = {
+        number: [number, *chain[: chain.index(ncu)]]
+        for number, chain in _chains().items()
+        if ncu in chain
+    }
+    return [n for n, some in inner.items() if any(names.get(each) not in _OF_NCU for each in some)]
 
 
 def _chains() -> dict[int, list[int]]:
@@ -76,10 +74,9 @@ def read_export(database: Path) -> list[Record]:
     """The launches of an export; none where it has no table of kernels."""
     import sqlite3
 
+    address = f"{database.resolve().as_uri()}?mode=ro"
     try:
-        with closing(
-            sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)
-        ) as connection:
+        with closing(sqlite3.connect(address, uri=True)) as connection:
             rows = connection.execute(_KERNELS).fetchall()
     except sqlite3.Error as problem:
         if "no such table" in str(problem):
@@ -226,8 +223,7 @@ def _with_nsys(program: Sequence[str], folder: Path) -> PlainRun:
     # CUDA alone: sampling and other traces would slow the program down.
     options = ("--trace", "cuda", "--sample", "none", "--cpuctxsw", "none")
     output = ("--force-overwrite", "true", "--output")
-    command = [nsys, "profile", *options, *output, str(report), *program]
-    status, seconds = run_program(command, {})
+    status, seconds = run_program([nsys, "profile", *options, *output, str(report), *program], {})
     if report.exists():
         command = [nsys, "export", "--type", "sqlite", *output, str(database), str(report)]
         subprocess.run(command, capture_output=True, check=False)

@@ -1,7 +1,7 @@
 """The plan of `keet profile`: which launches account for the run's time, what ncu is asked for, and
 an estimate of its time.
 
-The ncu command line: which ncu, and metrics for all of keet's checks in few passes.
+First the command line: which ncu, and metrics for all of keet's checks in few passes.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import os
 import re
 import shutil
 import subprocess
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -19,7 +21,7 @@ from keet.analysis.capture.recapture import PER_INSTRUCTION, recipe_options
 from keet.catalog import collection
 from keet.collect.plain_run import PlainRun
 from keet.errors import NotAvailable, UsageError
-from keet.formatting import count_noun, share_text
+from keet.formatting import count_noun, listed, share_text
 from keet.profile.launch import short_name
 from keet.profile.metric import OF_CODE
 from keet.profile.run_table import RECORDER_NAMES, Record
@@ -199,6 +201,8 @@ def _name_in_id(kernel: str | None) -> str:
     return kernel or _ANY_NAME
 
 
+# --- which launches
+
 MOST_OF_THE_TIME = 0.9
 """Share of the busy time that the main kernels take together: of these, the longest launch is
 profiled too if it is much longer."""
@@ -277,20 +281,24 @@ def choose(
     """
     first = {record.name: record for record in reversed(records)}
     wanted = {name for name, record in first.items() if matches(record)}
-    process = _busiest(records, busy, wanted)
+    times, by_process = defaultdict[str, float](float), defaultdict[int, float](float)
+    for record, part in zip(records, busy, strict=True):
+        if record.name in wanted:
+            times[record.name] += part
+            by_process[record.process] += part
+    process = max(by_process, key=lambda process: by_process[process], default=0)
     by_kernel: dict[str, list[int]] = defaultdict(list)  # numbers of launches in the run
     for number, record in enumerate(records):
         if record.process == process and record.name in wanted:
             by_kernel[record.name].append(number)
-    times: dict[str, float] = defaultdict(float)
-    for record, part in zip(records, busy, strict=True):
-        if record.name in by_kernel:
-            times[record.name] += part
-    main = _leading(times)
+    ranked = sorted((name for name in times if name in by_kernel), key=lambda name: -times[name])
+    # The main ones: with the most time first, until they cover most of it; at least one.
+    passed = accumulate((times[name] for name in ranked), initial=0.0)
+    enough = MOST_OF_THE_TIME * sum(times[name] for name in ranked)
+    main = ranked[: max(1, sum(time < enough for time in passed))]
     if not main:
         return LaunchChoice((), (), 0.0)
     whole = sum(busy) or 1.0
-    ranked = sorted(times, key=lambda name: -times[name])
     others = [n for n in ranked if n not in main and times[n] >= LEAST_SHARE * whole]
     kernels = [*main, *others]
     kept, launches = _within(kernels, frozenset(main), records, by_kernel, affordable)
@@ -303,27 +311,6 @@ def choose(
         small,
         sum(times[name] for name in small) / whole,
     )
-
-
-def _busiest(records: Sequence[Record], busy: Sequence[float], wanted: set[str]) -> int:
-    """The process in which the wanted kernels take most time."""
-    times: dict[int, float] = defaultdict(float)
-    for record, part in zip(records, busy, strict=True):
-        if record.name in wanted:
-            times[record.process] += part
-    return max(times, key=lambda process: times[process], default=0)
-
-
-def _leading(times: Mapping[str, float]) -> list[str]:
-    """The kernels with the most time first, until they cover most of it; at least one."""
-    whole, sum_so_far = sum(times.values()), 0.0
-    leading: list[str] = []
-    for name in sorted(times, key=lambda name: -times[name]):
-        if leading and sum_so_far >= MOST_OF_THE_TIME * whole:
-            break
-        leading.append(name)
-        sum_so_far += times[name]
-    return leading
 
 
 def _within(
@@ -354,46 +341,33 @@ def _within(
 
 def _wanted(
     name: str, records: Sequence[Record], numbers: Sequence[int], *, is_main: bool
-) -> Iterable[WantedLaunch]:
+) -> Iterator[WantedLaunch]:
+    """Each with the invocations that are equivalent to it: of the same shape, and of a time that
+    differs little."""
+
+    def wanted(why: Why, number: int, within: float) -> WantedLaunch:
+        one = records[number]
+        invocations = {
+            invocation
+            for invocation, other in enumerate(map(records.__getitem__, numbers[:MOST_ALIKE]), 1)
+            if (other.grid, other.block) == (one.grid, one.block)
+            and abs(_ns(other) - _ns(one)) <= within * _ns(one)
+        }
+        own = numbers.index(number) + 1
+        return WantedLaunch(name, why, _ns(one), frozenset({*invocations, own}))
+
     typical = _typical(records, numbers)
     longest = max(numbers, key=lambda number: _ns(records[number]))
-    within = ALIKE if is_main else ALIKE_IF_SMALL
-    yield _alike(name, "typical", typical, records, numbers, within)
+    yield wanted("typical", typical, ALIKE if is_main else ALIKE_IF_SMALL)
     if is_main and _ns(records[longest]) > LONGER * _ns(records[typical]):
-        yield _alike(name, "longest", longest, records, numbers)
+        yield wanted("longest", longest, ALIKE)
 
 
 def _typical(records: Sequence[Record], numbers: Sequence[int]) -> int:
     """The time-weighted median: half of the kernel's time is in launches that take no longer."""
     ranked = sorted(numbers, key=lambda number: (_ns(records[number]), number))
-    half = sum(_ns(records[number]) for number in numbers) / 2
-    passed = 0
-    for number in ranked:
-        passed += _ns(records[number])
-        if passed >= half:
-            return number
-    return ranked[-1]
-
-
-def _alike(  # noqa: PLR0913, PLR0917 - a launch among others
-    name: str,
-    why: Why,
-    number: int,
-    records: Sequence[Record],
-    numbers: Sequence[int],
-    within: float = ALIKE,
-) -> WantedLaunch:
-    """The launch, with the invocations that are equivalent to it: whose times differ by at most
-    the share `within`."""
-    one = records[number]
-    invocations = {
-        invocation
-        for invocation, other in enumerate(numbers[:MOST_ALIKE], 1)
-        if records[other].grid == one.grid
-        and records[other].block == one.block
-        and abs(_ns(records[other]) - _ns(one)) <= within * _ns(one)
-    }
-    return WantedLaunch(name, why, _ns(one), frozenset({*invocations, numbers.index(number) + 1}))
+    passed = list(accumulate(_ns(records[number]) for number in ranked))
+    return ranked[bisect_left(passed, passed[-1] / 2)]
 
 
 def _ns(record: Record) -> int:
@@ -428,6 +402,8 @@ def _fewest_numbers(wanted: Sequence[WantedLaunch]) -> set[int]:
     return taken
 
 
+# --- the plan
+
 _START_SECONDS = 4.0
 _LAUNCH_SECONDS = 0.5
 """Approximate cost of ncu per process and per launch, measured on an H200 (docs/profiling.md)."""
@@ -441,7 +417,7 @@ _NOTICEABLE = 0.05
 """Of the run: the goal for what recording may cost."""
 _LONGEST_NAMES = 100_000
 """Characters of all names together: one argument of a command may have 128 kB."""
-_MAX_NAMES = 8
+_NAMES_SHOWN = 8
 
 
 class ProfileOptions(NamedTuple):
@@ -492,9 +468,9 @@ def make_plan(
     choice = choose(plain.records, plain.busy, affordable, matches)
     if not choice.launches and not without:
         names = list(dict.fromkeys(short_name(record.full) for record in plain.records))
-        listed = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
         raise NotAvailable(
-            f"--kernel {request.kernel} matches no kernel; the program launches {listed}; "
+            f"--kernel {request.kernel} matches no kernel; the program launches "
+            f"{listed(names, _NAMES_SHOWN)}; "
             "choose one of these, or leave the option out"
         )
     wanted = Invocations(choice.kernels, choice.invocations)

@@ -4,10 +4,9 @@ Nothing that was measured is lost. A kernel that can't be replayed is skipped an
 profiled; a run that takes too long is ended and its launches are kept; the run table is kept even
 if there is no report.
 
-`keet profile --function`: profiles one Python function (Triton, CuPy, torch) with nsight-python.
-
-nsight-python attaches ncu to the process that imports it, and must do so before CUDA starts.
-Therefore a separate process runs `python_child`, which imports nsight first.
+`keet profile --function` profiles one Python function (Triton, CuPy, torch) with nsight-python,
+which attaches ncu to the process that imports it, and must do so before CUDA starts. Therefore a
+separate process runs `python_child`, which imports nsight first.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -96,20 +95,13 @@ def _expected(launches: Sequence[Launch], plan: ProfilePlan, plain: PlainRun) ->
     if request.as_range:
         return []
     if request.launch_skip is None and request.launch_count is None:
-        return _first_of_each(plain)
+        first = {record.name: n for n, record in reversed([*enumerate(plain.records)])}
+        is_one = len({record.process for record in plain.records}) == 1
+        return sorted(first.values()) if is_one else []
     if request.kernel is None:
         skipped = request.launch_skip or 0
         return list(range(skipped, min(skipped + len(launches), len(plain.records))))
     return []
-
-
-def _first_of_each(plain: PlainRun) -> list[int]:
-    first: dict[str, int] = {}
-    processes = Counter(record.process for record in plain.records)
-    for number, record in enumerate(plain.records):
-        if len(processes) == 1:
-            first.setdefault(record.name, number)
-    return sorted(first.values())
 
 
 _AS_RANGE = (
@@ -275,12 +267,12 @@ class _Profiling:
     @cached_property
     def _kernels(self) -> dict[str, tuple[str, float]]:
         """Mangled name and longest launch in seconds, by each form of the name."""
-        longest_by_form: dict[str, tuple[str, float]] = {}
+        known: dict[str, tuple[str, float]] = {}
         for kernel in self._plain.table.kernels if self._plain else ():
             for form in (kernel.short, kernel.name):
-                longest = max(kernel.longest_ns or 0.0, longest_by_form.get(form, ("", 0.0))[1])
-                longest_by_form[form] = (kernel.name, longest)
-        return longest_by_form
+                longest = max(kernel.longest_ns or 0.0, known.get(form, ("", 0.0))[1])
+                known[form] = (kernel.name, longest)
+        return known
 
     @cached_property
     def _short_names(self) -> dict[str, str]:
@@ -316,9 +308,7 @@ class _Profiling:
 
     def _best(self) -> _WrittenReport | None:
         """The report with the most launches."""
-        reports = [
-            report._replace(launches=count_launches(report.path)) for report in self._reports
-        ]
+        reports = (each._replace(launches=count_launches(each.path)) for each in self._reports)
         best = max(reports, key=lambda each: each.launches, default=None)
         return best if best and best.launches else None
 
@@ -327,11 +317,8 @@ class _Profiling:
         if best is None or last is None:
             raise self._no_report()
         self._keep_report(best)
-        if (
-            not last.ended
-            and not self._skipped
-            and (error := ncu_error_text(last.log, last.status))
-        ):
+        error = ncu_error_text(last.log, last.status)
+        if error and not last.ended and not self._skipped:
             self._progress(f"ncu ended with an error: {error}; launches may be missing")
         for each in self._skipped:
             self._progress(f"{each.kernel} is not in the report; try: {each.remedy}")
@@ -407,6 +394,8 @@ def _not_replayed(attempt: NcuRun) -> str | None:
     return failure[1] if failure else None
 
 
+# --- one Python function
+
 _INSTEAD = "or profile the whole script: keet profile -- python3 FILE"
 _NOT_FOR_NCU = ("launch__", "device__", "derived__", "profiler__")
 """Prefixes of metrics that every report has, or that are computed from others."""
@@ -443,9 +432,8 @@ def collect_function(function: str, report: Path, clock_control: str, progress: 
         )
     with tempfile.TemporaryDirectory(prefix=KEET_FOLDER, dir=report.parent) as folder:
         command = child_command(function, Path(folder) / "run_", clock_control)
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-        )
+        nothing = subprocess.DEVNULL
+        done = subprocess.run(command, stdin=nothing, capture_output=True, text=True, check=False)
         sys.stderr.write(done.stderr)
         written = next(Path(folder).glob("*.ncu-rep"), None)
         launches = count_launches(written) if written else 0
@@ -471,10 +459,8 @@ def _child_result(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 def _message(done: subprocess.CompletedProcess[str]) -> str:
     """The child's error message, else its exit code. Its stderr was already printed."""
-    message = (
-        _child_result(done).get("message") or f"its process ended with exit code {done.returncode}"
-    )
-    return " ".join(str(message).split())[:400]
+    ended = f"its process ended with exit code {done.returncode}"
+    return " ".join(str(_child_result(done).get("message") or ended).split())[:400]
 
 
 def _failure(function: str, done: subprocess.CompletedProcess[str]) -> NotAvailable | ProgramFailed:

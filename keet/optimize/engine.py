@@ -113,10 +113,8 @@ class Engine:
     def run(self) -> OptimizeDocument:
         """All that is left to do. Raises Waiting, NotAvailable or UsageError; call it again after
         that. A model that fails and Ctrl-C end it with what was found until then."""
-        with self._begun() as before:
-            state = before
-            stopped: StopReason | None = None
-            problem = ""
+        with self._begun() as begun:
+            state, problem = begun, ""
             try:
                 while (stopped := self._stop_reason(state)) is None:
                     self._round(len(state.rounds) + 1, state)
@@ -125,7 +123,7 @@ class Engine:
                 stopped, problem = "model", str(fault)
             except KeyboardInterrupt:
                 stopped = "interrupted"
-            return self._finish(state, stopped or "rounds", problem)
+            return self._finish(state, stopped, problem)
 
     # --- the original
 
@@ -150,12 +148,10 @@ class Engine:
 
         begun = self.journal.step("start", start)
         now = self.task.identity
-        different = [name for name in now if begun.get("task", {}).get(name) != now[name]]
-        if different:
-            listed = ", ".join(different)
+        if differ := [name for name in now if begun.get("task", {}).get(name) != now[name]]:
             raise UsageError(
-                f"{self.folder}: it has the rounds of another task ({listed} differ); name another "
-                "folder with --folder"
+                f"{self.folder}: it has the rounds of another task ({', '.join(differ)} differ); "
+                "name another folder with --folder"
             )
         self._files: Mapping[str, str] = begun["files"]
 
@@ -291,7 +287,6 @@ class Engine:
             "overlay": changes.overlay,
             "ignored": list(changes.ignored),
         }
-        word = forbidden_word(self.original, changes.overlay)
         if proposal.problem:
             return entry | {"outcome": "no_proposal", "reason": proposal.problem}
         if changes.problem:
@@ -299,7 +294,7 @@ class Engine:
         if not patch_text(self.original, state.overlay, changes.overlay):
             return entry | {"outcome": "no_change", "reason": "it changes nothing"}
         self._write_patch(f"{name}/change.patch", state.overlay, changes.overlay)
-        if word:
+        if word := forbidden_word(self.original, changes.overlay):
             why = f"it names {word}, with which programs work around the measurement"
             return entry | {"outcome": "refused", "reason": why}
         for each in state.rounds:
@@ -323,7 +318,6 @@ class Engine:
         if judgement.outcome == "kept":
             self._write_patch(BEST_PATCH, {}, proposal["overlay"])
         patch = self._text(number, "change.patch")
-        added, removed = changed_lines(patch)
         times = judgement.times
         return {
             "outcome": judgement.outcome,
@@ -332,7 +326,7 @@ class Engine:
             "times": times._asdict() if times else None,
             "of_original": times and 1 / (times.speedup * state.speedup),
             "files": changed_files(state.overlay, proposal["overlay"]) if patch else [],
-            "lines": [added, removed],
+            "lines": [*changed_lines(patch)],
         }
 
     def _write_diff(self, number: int, state: State) -> None:
@@ -343,8 +337,7 @@ class Engine:
             program = result.variants[name]
             reports.append(read_report(self.task, program, folder, name, self._kernels))
         before, after = reports
-        text = diff_text(before.profile, after.profile) if before and after else ""
-        if text:
+        if before and after and (text := diff_text(before.profile, after.profile)):
             self.journal.write_file(f"rounds/{number:02}/diff.md", text)
 
     # --- measuring
@@ -362,22 +355,15 @@ class Engine:
                 copy_with(self.task, self.original, overlay, prepared[each])
             check = place / "check.prepared"
             copy_check(self.task, self.original, check)
-            made = place / "request.partial"
-            task = self.task
-            written = write_request(
-                task,
-                made,
-                name,
-                prepared,
-                check,
-                protected={
-                    path: digest
-                    for path, digest in self._files.items()
-                    if not (task.is_changeable(path) or task.is_hidden(path))
-                },
-                profiled=[profiled] * bool(profiled and task.profiles),
-                once=[ORIGINAL] * (ORIGINAL in variants),
-            )
+            made, task = place / "request.partial", self.task
+            protected = {
+                path: digest
+                for path, digest in self._files.items()
+                if not (task.is_changeable(path) or task.is_hidden(path))
+            }
+            profiles = [profiled] * bool(profiled and task.profiles)
+            once = [ORIGINAL] * (ORIGINAL in variants)
+            written = write_request(task, made, name, prepared, check, protected, profiles, once)
             remove(request)
             made.replace(request)
             return {**written._asdict(), "folder": ""}
@@ -402,13 +388,8 @@ class Engine:
 
     def _request(self, name: str) -> Request:
         known = self.journal.read(f"{name}/request_made") or {}
-        return Request(
-            self.folder / name / "request",
-            known["id"],
-            known["digest"],
-            tuple(known["variants"]),
-            known["most_seconds"],
-        )
+        own = {"folder": self.folder / name / "request", "variants": tuple(known["variants"])}
+        return Request(**{field: (known | own)[field] for field in Request._fields})
 
     def _result_of(self, number: int) -> tuple[Result, Path, str]:
         """Of a round, or of the original (0): the result, its folder, and the program's name."""
@@ -433,13 +414,12 @@ class Engine:
         if limits.cost is not None and usage.cost != "unknown" and usage.cost >= limits.cost:
             return "cost"
         left = None if self.task.only_rounds else self._facts(state).left
-        is_known = left is not None and left.is_bounded
-        return "little_left" if is_known and left and left.percent < STOP_SHARE else None
+        return "little_left" if left and left.is_bounded and left.percent < STOP_SHARE else None
 
     def _seconds(self, state: State) -> float:
         known = [self.journal.read(name) or {} for name in ("start", "baseline/measured")]
-        seconds = [*(each.get("seconds", 0.0) for each in known)]
-        return float(sum(seconds) + sum(each.seconds for each in state.rounds))
+        before: float = sum(each.get("seconds", 0.0) for each in known)
+        return before + sum(each.seconds for each in state.rounds)
 
     def _facts(self, state: State) -> Facts:
         """Of the best program."""
@@ -538,22 +518,18 @@ class Engine:
 
 
 def _stopped_text(task: Task, stopped: StopReason, problem: str) -> Sentence:
-    limits = task.limits
-    share = constant(STOP_SHARE, "%", "share that is left")
-    texts: dict[StopReason, Sentence] = {
-        "rounds": Sentence(
-            "the limit of {rounds} is reached", rounds=counted(task.rounds, "round")
-        ),
-        "little_left": Sentence("less than {share:.0f} of the time is left to gain", share=share),
-        "minutes": Sentence(
-            "the limit of {minutes} is reached",
-            minutes=counted(constant(limits.minutes or 0, "", "minutes"), "minute"),
-        ),
-        "tokens": Sentence(
-            "the limit of {tokens} is reached", tokens=counted(limits.tokens or 0, "token")
-        ),
-        "cost": Sentence("the limit of the cost is reached"),
-        "model": Sentence("the model failed: {why}", why=problem),
-        "interrupted": Sentence("interrupted; the same command continues"),
+    minutes = constant(task.limits.minutes or 0, "", "minutes")
+    limits: dict[StopReason, Sentence | str] = {
+        "rounds": counted(task.rounds, "round"),
+        "minutes": counted(minutes, "minute"),
+        "tokens": counted(task.limits.tokens or 0, "token"),
+        "cost": "the cost",
     }
-    return texts[stopped]
+    if limit := limits.get(stopped):
+        return Sentence("the limit of {limit} is reached", limit=limit)
+    if stopped == "little_left":
+        share = constant(STOP_SHARE, "%", "share that is left")
+        return Sentence("less than {share:.0f} of the time is left to gain", share=share)
+    if stopped == "model":
+        return Sentence("the model failed: {why}", why=problem)
+    return Sentence("interrupted; the same command continues")

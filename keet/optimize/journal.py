@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keet.documents.model_explanation import NO_USAGE, UsageDocument
+from keet.documents.model_explanation import UsageDocument
 from keet.documents.optimize import RoundDocument, TimesDocument
 from keet.errors import NotAvailable, UsageError, reason_of
 from keet.evidence import Reference, Sentence, constant
@@ -123,11 +123,10 @@ def _writing(folder: Path) -> Iterator[None]:
     except (Waiting, NotAvailable, UsageError):
         raise
     except OSError as problem:
-        reason = reason_of(problem)
-        where = problem.filename or folder
         raise NotAvailable(
-            f"{where}: it can't be written or read ({reason}); finished steps are kept: remove the "
-            "cause, for example by freeing disk space, and run the same command again"
+            f"{problem.filename or folder}: it can't be written or read ({reason_of(problem)}); "
+            "finished steps are kept: remove the cause, for example by freeing disk space, and run "
+            "the same command again"
         ) from None
 
 
@@ -221,17 +220,14 @@ def product(every: Sequence[TimesDocument]) -> TimesDocument:
 
 
 def total_usage(rounds: Sequence[RoundDocument]) -> UsageDocument:
-    total = NO_USAGE
-    for each in rounds:
-        one = each.usage
-        costs = [cost for cost in (total.cost, one.cost) if cost != "unknown"]
-        total = UsageDocument(
-            calls=total.calls + one.calls,
-            cached=total.cached + one.cached,
-            input_tokens=total.input_tokens + one.input_tokens,
-            output_tokens=total.output_tokens + one.output_tokens,
-            cost=sum(costs) if costs else "unknown",
-            seconds=total.seconds + one.seconds,
-            estimated=total.estimated or one.estimated,
-        )
-    return total
+    every = [each.usage for each in rounds]
+    costs = [usage.cost for usage in every if usage.cost != "unknown"]
+    return UsageDocument(
+        calls=sum(usage.calls for usage in every),
+        cached=sum(usage.cached for usage in every),
+        input_tokens=sum(usage.input_tokens for usage in every),
+        output_tokens=sum(usage.output_tokens for usage in every),
+        cost=sum(costs) if costs else "unknown",
+        seconds=sum(usage.seconds for usage in every),
+        estimated=any(usage.estimated for usage in every),
+    )

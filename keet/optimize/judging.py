@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from keet.documents.optimize import RoundOutcome
-from keet.evidence import Evidence, Sentence, constant
+from keet.evidence import Sentence, constant
 from keet.optimize.runners import Command, Result, Run, VariantResult, shown_output
 from keet.optimize.task import Task
 
@@ -130,13 +130,10 @@ def _problem_of_command(
     they may not change."""
     if done.timed_out:
         return Judgement("too_long", Sentence("{what} took too long", what=what), None, done.output)
-    if done.exit < 0:
-        number = constant(-done.exit, "", "signal")
-        why = Sentence("{what} was ended by signal {number}", what=what, number=number)
-        return Judgement(failed, why, None, done.output)
     if done.exit:
-        code = constant(done.exit, "", "exit code")
-        why = Sentence("{what} failed with exit code {code}", what=what, code=code)
+        number = constant(abs(done.exit), "", "exit code" if done.exit > 0 else "signal")
+        words = "failed with exit code" if done.exit > 0 else "was ended by signal"
+        why = Sentence(f"{{what}} {words} {{number}}", what=what, number=number)
         return Judgement(failed, why, None, done.output)
     if tampered:
         words = "{what} changes files that may not change: {files}"
@@ -156,26 +153,23 @@ def _judge_times(task: Task, result: Result, known: set[str]) -> Judgement:
     doubt = next(_doubts(task, before, after, times), None)
     if doubt is not None and times.is_faster:
         return Judgement("refused", doubt, times)
-    if times.is_faster:
-        words = "{speedup:times} as fast as before this round"
-        return Judgement("kept", Sentence(words, **_values(times)), times)
-    if times.is_slower:
-        words = "the time is {slower:.1f} longer than before this round"
-        return Judgement("slower", Sentence(words, **_values(times)), times)
-    words = "it saves {change:.1f} of the time; noise: {noise:.1f}"
-    if times.speedup < 1:
-        words = "it takes {slower:.1f} longer; noise: {noise:.1f}"
-    return Judgement("no_gain", Sentence(words, **_values(times)), times)
-
-
-def _values(times: Times) -> dict[str, Evidence]:
     noise = 100 * times.noise if math.isfinite(times.noise) else 100.0
-    return {
+    values = {
         "speedup": constant(times.speedup, "", "speed-up"),
         "change": constant(100 * (1 - 1 / times.speedup), "%", "change"),
         "slower": constant(100 * (1 / times.speedup - 1), "%", "additional time"),
         "noise": constant(noise, "%", "noise"),
     }
+    outcome: RoundOutcome
+    if times.is_faster:
+        outcome, words = "kept", "{speedup:times} as fast as before this round"
+    elif times.is_slower:
+        outcome, words = "slower", "the time is {slower:.1f} longer than before this round"
+    elif times.speedup < 1:
+        outcome, words = "no_gain", "it takes {slower:.1f} longer; noise: {noise:.1f}"
+    else:
+        outcome, words = "no_gain", "it saves {change:.1f} of the time; noise: {noise:.1f}"
+    return Judgement(outcome, Sentence(words, **values), times)
 
 
 def _not_timed(

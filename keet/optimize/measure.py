@@ -17,6 +17,7 @@ may not change are compared after the build and after each run, and every run is
 
 from __future__ import annotations
 
+import argparse
 import array
 import collections
 import contextlib
@@ -196,12 +197,13 @@ def both_ends(file: IO[bytes], most: int) -> bytes:
 
 
 def ends_of(data: bytes, most: int) -> str:
-    """As text. Compilers say what is wrong first, programs last."""
-    text = data.decode("utf-8", "replace")
-    if len(text) <= most:
-        return text
+    return both_ends_of(data.decode("utf-8", "replace"), most)
+
+
+def both_ends_of(text: str, most: int) -> str:
+    """Compilers say what is wrong first, programs last."""
     half = most // 2
-    return text[:half] + "\n[...]\n" + text[-half:]
+    return text if len(text) <= most else text[:half] + "\n[...]\n" + text[-half:]
 
 
 # --- files
@@ -211,10 +213,8 @@ def digest_of(path: Path) -> str | None:
     """SHA-256 of a file, `link:TARGET` of a link, None if there is neither."""
     try:
         mode = os.lstat(path).st_mode
-        if stat.S_ISLNK(mode):
-            return "link:" + os.readlink(path)
         if not stat.S_ISREG(mode):
-            return None
+            return "link:" + os.readlink(path) if stat.S_ISLNK(mode) else None
         digest = hashlib.sha256()
         with open(path, "rb") as file:
             for block in iter(lambda: file.read(1 << 20), b""):
@@ -237,7 +237,7 @@ def states_of(folder: Path) -> dict[str, tuple[int, ...]]:
     states: dict[str, tuple[int, ...]] = {}
     for path in paths_in(folder):
         with contextlib.suppress(OSError):
-            about = os.lstat(os.path.join(str(folder), path))
+            about = (folder / path).lstat()
             states[path] = (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino)
     return states
 
@@ -288,8 +288,8 @@ def difference(wanted: bytes, given: bytes | None, rule: Mapping[str, Any]) -> s
     size = struct.calcsize(TYPES[kind])
     if len(wanted) != len(given) or len(wanted) % size:
         return f"it has {len(given)} bytes, not {len(wanted)}"
-    pair = (array.array(TYPES[kind], wanted), array.array(TYPES[kind], given))
-    for place, (old, new) in enumerate(zip(*pair)):
+    pairs = zip(*(array.array(TYPES[kind], data) for data in (wanted, given)))
+    for place, (old, new) in enumerate(pairs):
         if not is_near(old, new, rule):
             return f"value {place} is {new!r}, not {old!r}"
     return ""
@@ -397,10 +397,8 @@ def kernel_times(launches: Sequence[Launch]) -> list[list[Any]]:
         entry[3] += max(0, end - start)
     ordered = sorted(totals.values(), key=lambda each: -each[3])
     rest = ordered[MOST_KERNELS:]
-    if not rest:
-        return ordered
     others = ["(others)", "(others)", sum(e[2] for e in rest), sum(e[3] for e in rest)]
-    return ordered[:MOST_KERNELS] + [others]
+    return ordered[:MOST_KERNELS] + [others] * bool(rest)
 
 
 def busy_time(launches: Sequence[Launch]) -> int:
@@ -511,7 +509,9 @@ class Measurement:
             raise Damaged(f"{self.folder}: its protocol is not known; use the measure.py inside it")
         self.limits = self.request["limits"]
         self.variants = [Variant(n, self.request, self.work) for n in self.request["variants"]]
-        self.check_files()
+        for path, digest in self.request["files"].items():  # it must have arrived whole
+            if digest_of(self.folder / path) != digest:
+                raise Damaged(f"{self.folder / path}: it is damaged; copy the request again")
         for variant in self.variants:
             tell(f"{self.folder.name}: building {variant.name}")
             source = self.folder / "variants" / variant.name
@@ -561,12 +561,6 @@ class Measurement:
             "variants": {variant.name: variant.document() for variant in self.variants},
         }
 
-    def check_files(self) -> None:
-        """The request must have arrived whole."""
-        for path, digest in self.request["files"].items():
-            if digest_of(self.folder / path) != digest:
-                raise Damaged(f"{self.folder / path}: it is damaged; copy the request again")
-
     def try_all(self) -> None:
         """The first runs, until one fails. They are not timed: others may run meanwhile."""
         for variant in self.variants if self.is_built else ():
@@ -587,12 +581,10 @@ class Measurement:
         """The variants take turns, in changing order, until one fails."""
         if not self.is_built or not self.is_right:
             return
+        timed = [each for each in self.variants if each.name not in self.request["once"]]
         for turn in range(1, self.request["repeats"] + 1):
-            order = self.variants if turn % 2 == 0 else self.variants[::-1]
             tell(f"{self.folder.name}: run {turn} of {self.request['repeats']}")
-            for variant in order:
-                if variant.name in self.request["once"]:
-                    continue
+            for variant in timed if turn % 2 == 0 else timed[::-1]:
                 variant.runs.append(self.run_once(variant, warmup=False))
                 if failed(variant.runs[-1]):
                     return
@@ -659,10 +651,10 @@ class Measurement:
     def compare(self, variant: Variant, log: Path) -> list[dict[str, str]]:
         problems = []
         for rule in self.request["compare"]:
-            given = read_output(variant.here, rule["file"], log)
             name = rule["file"]
-            if name not in self.reference and given is not None:
-                self.reference[name] = given
+            given = read_output(variant.here, name, log)
+            if given is not None:
+                self.reference.setdefault(name, given)
             wanted = self.reference.get(name)
             problem = "it was not written" if wanted is None else difference(wanted, given, rule)
             problems.append({"file": name, "problem": problem[:500]})
@@ -722,23 +714,19 @@ class Measurement:
             entry["busy_ns"], entry["kernels"] = busy_time(launches), kernel_times(launches)
             if not entry["warmup"] and variant.name not in self.launches:
                 self.launches[variant.name] = launches
-                self.keep_records(records, variant.name)
-
-    def keep_records(self, records: Path, name: str) -> None:
-        """Of the first timed run: keet makes the run table of it."""
-        paths = sorted(records.glob("*.rec"))
-        if sum(path.stat().st_size for path in paths) <= MOST_RECORDS:
-            self.records[name] = {path.name: path.read_bytes() for path in paths}
+                paths = sorted(records.glob("*.rec"))  # keet makes the run table of them
+                if sum(path.stat().st_size for path in paths) <= MOST_RECORDS:
+                    self.records[variant.name] = {path.name: path.read_bytes() for path in paths}
 
     # --- ncu
 
     def profile_all(self, target: Path) -> None:
-        for variant in self.variants:
-            if variant.name in self.request["profile"]["variants"]:
-                tell(f"{self.folder.name}: profiling {variant.name}")
-                copy_folder(variant.built, variant.here)
-                variant.profile = self.profile(variant, target)
-                remove(variant.here)
+        asked = self.request["profile"]["variants"]
+        for variant in (each for each in self.variants if each.name in asked):
+            tell(f"{self.folder.name}: profiling {variant.name}")
+            copy_folder(variant.built, variant.here)
+            variant.profile = self.profile(variant, target)
+            remove(variant.here)
 
     def profile(self, variant: Variant, target: Path) -> dict[str, Any]:
         words = list(self.request["profile"]["command"])
@@ -942,21 +930,15 @@ def measure_together(measurements: Sequence[Measurement]) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    global _profile_within  # noqa: PLW0603
-    output = None
-    if "-o" in arguments:
-        at = arguments.index("-o")
-        output = Path(arguments[at + 1]).resolve()
-        arguments = arguments[:at] + arguments[at + 2 :]
-    if "--profile-within" in arguments:
-        at = arguments.index("--profile-within")
-        _profile_within = float(arguments[at + 1])
-        arguments = arguments[:at] + arguments[at + 2 :]
-    named = [Path(argument).resolve() for argument in arguments] or [
-        Path(__file__).resolve().parent
-    ]
+    global _profile_within
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("requests", nargs="*", type=Path, default=[Path(__file__).parent])
+    parser.add_argument("-o", dest="output", metavar="RESULT", type=Path)
+    parser.add_argument("--profile-within", metavar="SECONDS", type=float, default=math.inf)
+    asked = parser.parse_intermixed_args(arguments)
+    output, _profile_within = asked.output and asked.output.resolve(), asked.profile_within
     folders = []
-    for each in named:
+    for each in (request.resolve() for request in asked.requests):
         inner = sorted(path.parent for path in each.glob("*/request.json"))
         folders += [each] if (each / "request.json").is_file() else inner
     waiting = [folder for folder in folders if output or not (folder / "result").exists()]

@@ -3,12 +3,13 @@
 It says first how much work is needed, and only then what limits the present way of doing it: models
 that see a profile alone tune the present design, and models without one redesign it.
 
-What keet knows of a measured program: its report explained, what its kernels take, what is left
-to gain, and what changed from one program to the next.
+First what keet knows of a measured program: its report explained, what its kernels take, what is
+left to gain, and what changed from one program to the next. Then the prompt that is made of it.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -77,14 +78,9 @@ class Left(NamedTuple):
     text: Sentence
 
 
-class ReadReport(NamedTuple):
-    profile: Profile
-    explanation: Explanation
-
-
 def read_report(
     task: Task, variant: VariantResult, result_folder: Path, name: str, known: set[str]
-) -> ReadReport | None:
+) -> Explanation | None:
     """Explained for the kernels whose time counts. None without a profile of them. Reports of
     damaged or hostile results are left out: they are an addition to the times."""
     path = result_folder / f"{name}.ncu-rep"
@@ -106,7 +102,7 @@ def read_report(
             for launch in profile.launches
             if is_goal.get(launch.name.mangled, task.is_goal(launch.name.mangled, launch.name.full))
         ]
-        return ReadReport(profile, explain(profile, launches, _FINDINGS)) if launches else None
+        return explain(profile, launches, _FINDINGS) if launches else None
     except (KeetError, OSError, ValueError):
         return None
 
@@ -114,12 +110,12 @@ def read_report(
 def facts_of(task: Task, result: Result, folder: Path, name: str, known: set[str]) -> Facts:
     """`folder`: of the result. `known`: kernels of the original."""
     runs = result.variants[name].timed
-    report = read_report(task, result.variants[name], folder, name, known)
+    explained = read_report(task, result.variants[name], folder, name, known)
     listed = kernel_list(task, runs, known)
-    if report is None:
+    if explained is None:
         return Facts(listed)
-    left = left_to_gain(report.explanation)
-    return Facts(listed, _amounts(task, report), _limits_of(report), left)
+    left = left_to_gain(explained)
+    return Facts(listed, _amounts(task, explained), _limits_of(explained), left)
 
 
 def kernel_list(task: Task, runs: Sequence[Run], known: set[str]) -> str:
@@ -130,23 +126,18 @@ def kernel_list(task: Task, runs: Sequence[Run], known: set[str]) -> str:
     total = sum(kernel[3] for kernel in kernels) or 1
     lines = []
     for name, full, launches, nanoseconds in kernels[:_KERNELS]:
-        time = Quantity(nanoseconds, "ns")
-        share = 100 * nanoseconds / total
+        took = f"{count_noun(launches, 'launch')}, {Quantity(nanoseconds, 'ns')}"
         aside = "" if counts(task, name, full, known) else " (not part of the task)"
-        lines.append(
-            f"- {share:.1f}%: {one_line(full[:200])}, {count_noun(launches, 'launch')}, "
-            f"{time}{aside}"
-        )
-    if len(kernels) > _KERNELS:
-        lines.append(f"- and {len(kernels) - _KERNELS} more")
-    return "\n".join(lines)
+        lines.append(f"- {100 * nanoseconds / total:.1f}%: {one_line(full[:200])}, {took}{aside}")
+    more = [f"- and {len(kernels) - _KERNELS} more"] * (len(kernels) > _KERNELS)
+    return "\n".join(lines + more)
 
 
-def _amounts(task: Task, report: ReadReport) -> str:
+def _amounts(task: Task, explanation: Explanation) -> str:
     lines: list[str] = []
-    launches = report.explanation.launches
+    launches = explanation.launches
     views = [launch.view for launch in launches if launch.view.code is not None]
-    program = program_amounts(report.profile, views, Ledger())
+    program = program_amounts(explanation.profile, views, Ledger())
     if program is not None:
         of_data = (program.states, program.rereads, program.hand_overs)
         every = [program.texts, *([row.text for row in some] for some in of_data)]
@@ -155,20 +146,18 @@ def _amounts(task: Task, report: ReadReport) -> str:
         for texts in every:
             lines += [f"- {text}" for text in texts[:_OF_PROGRAM]]
     for each in {launch.launch.name: launch for launch in reversed(launches)}.values():
-        amounts = each.main_amounts
-        rows = [*short_rows(amounts)] if amounts else []
-        if rows:
+        if each.main_amounts and (rows := [*short_rows(each.main_amounts)]):
             lines += ["", f"{each.launch.kernel}:"]
             lines += [f"- {label}: {text}" for label, text in rows]
     return "\n".join(lines).strip()
 
 
-def _limits_of(report: ReadReport) -> str:
+def _limits_of(explanation: Explanation) -> str:
     """Of each kernel that takes much of the time: as many tokens as its share of it."""
-    explanation, texts = report.explanation, list[str]()
+    texts: list[str] = []
     explained = {launch.launch.id: launch for launch in explanation.launches}
     total = sum(map(_weight, explained.values()))
-    for group in report.profile.groups_by_time(each.launch for each in explained.values()):
+    for group in explanation.profile.groups_by_time(each.launch for each in explained.values()):
         share = sum(_weight(explained[each.id]) for each in group) / (total or 1)
         if texts and share < _LEAST_SHARE:
             break
@@ -189,22 +178,15 @@ def _weight(each: LaunchExplanation) -> float:
 
 def left_to_gain(explanation: Explanation) -> Left | None:
     """None if no explained launch has a duration."""
-    weights, saved, above = [], [], []
-    for launch in explanation.launches:
-        duration = launch.view.value("duration")
-        if not duration:
-            continue
-        weights.append(_weight(launch))
-        saved.append(_saved_by_findings(launch))
-        above.append(_above_least_time(launch, duration))
-    total = sum(weights)
+    timed = [launch for launch in explanation.launches if launch.view.value("duration")]
+    total = sum(map(_weight, timed))
     if not total:
         return None
-    by_findings = sum(w * s for w, s in zip(weights, saved)) / total
-    known = [(w, a) for w, a in zip(weights, above) if a is not None]
-    by_bounds = sum(w * a for w, a in known) / total
+    by_findings = sum(_weight(each) * _saved_by_findings(each) for each in timed) / total
+    above = [(_weight(each), _above_least_time(each)) for each in timed]
+    by_bounds = sum(weight * (share or 0.0) for weight, share in above) / total
     percent = 100 * max(by_findings, by_bounds)
-    is_bounded = len(known) == len(weights)
+    is_bounded = all(share is not None for _, share in above)
     text = Sentence(
         "fixing all findings would save {findings:.0f} of the time; {bounds}",
         findings=constant(100 * by_findings, "%", "saved by findings"),
@@ -224,10 +206,10 @@ def _saved_by_findings(each: LaunchExplanation) -> float:
     return max(0.0, 1 - 1 / forecast.likely) if forecast and is_known else 0.0
 
 
-def _above_least_time(each: LaunchExplanation, duration: float) -> float | None:
+def _above_least_time(each: LaunchExplanation) -> float | None:
     """Share of the launch's time above the bounds that hold for any design with this arithmetic and
     these bytes; None if none is known."""
-    amounts = each.main_amounts
+    amounts, duration = each.main_amounts, each.view.value("duration") or math.inf
     known = [b.us for b in amounts.bounds if b.id in _OF_ANY_DESIGN] if amounts else []
     return max(0.0, 1 - 1e3 * max(known) / duration) if known else None
 
@@ -251,9 +233,11 @@ def short_diff_text(text: str) -> str:
     """The beginning, which has the times and the causes, without what is said of the program as it
     is now: the prompt has that elsewhere."""
     lines = [row for row in text.splitlines() if not row.startswith(("- **Next:**", "- **Do:**"))]
-    shown = "\n".join([*lines[:_DIFF_LINES], *(["…"] if len(lines) > _DIFF_LINES else [])])
-    return re.sub("</?(details|summary|code)>", "", shown)
+    shown = [*lines[:_DIFF_LINES], *["…"] * (len(lines) > _DIFF_LINES)]
+    return re.sub("</?(details|summary|code)>", "", "\n".join(shown))
 
+
+# --- the prompt
 
 _HOST_COUNTS = (
     "- Work that only moves to the host is no gain: a change is refused if the whole program, with "
@@ -310,15 +294,8 @@ def build_prompt(facts: PromptFacts) -> str:
 def prompt_with(facts: PromptFacts, profile: str) -> str:
     """`profile`: the part about the profile; may be empty. Without keys: outputs of programs may
     contain what is in the environment."""
-    parts = [
-        _task(facts.task, facts.gpu),
-        _work(facts),
-        _time(facts),
-        *_history(facts),
-        profile,
-        _source(facts),
-        facts.answer,
-    ]
+    now = _task(facts.task, facts.gpu), _work(facts), _time(facts)
+    parts = *now, *_history(facts), profile, _source(facts), facts.answer
     return scrub("\n\n".join(part for part in parts if part)) + "\n"
 
 
@@ -411,12 +388,11 @@ def _in_words(tried: Tried) -> str:
 
 def _source(facts: PromptFacts) -> str:
     """Files that may change in full, then others that fit; the names of all."""
-    every = sorted(path for path in paths_in(facts.folder))
-    changeable = [path for path in every if facts.task.is_changeable(path)]
-    others = [path for path in every if path not in changeable]
+    every = sorted(paths_in(facts.folder))
+    changeable = {path for path in every if facts.task.is_changeable(path)}
     shown: dict[str, str] = {}
     left = _SOURCE_TOKENS
-    for path in (*changeable, *others):
+    for path in sorted(every, key=lambda path: path not in changeable):
         text = text_of(facts.folder / path)
         if text is not None and (tokens := guess_tokens(text)) <= left:
             shown[path] = text

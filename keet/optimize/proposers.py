@@ -6,12 +6,10 @@ of them are held to the same rules.
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from keet.agent.edits.line_matching import parse_diff, place_changes
 from keet.agent.edits.patches import Patch
@@ -23,7 +21,7 @@ from keet.agent.session import ModelSession
 from keet.documents.model_explanation import NO_USAGE, UsageDocument
 from keet.errors import NotAvailable, UsageError, one_line
 from keet.masking.keys import scrub
-from keet.optimize.runners import Progress, run_child, shown_output
+from keet.optimize.runners import Progress, filled, run_child, shown_output
 from keet.optimize.task import Task, Waiting, text_of, write_text
 
 _NOT_FOUND = (126, 127)
@@ -137,11 +135,11 @@ class ModelProposer:
             about="",
             round=about.number,
         )
-        if not proposals and author.problem == "interrupted":
+        if proposals:
+            return proposals[0]._replace(usage=author.usage)
+        if author.problem == "interrupted":
             raise KeyboardInterrupt
-        if not proposals:
-            raise ModelFault("optimize", author.problem or "the model gave no answer")
-        return proposals[0]._replace(usage=author.usage)
+        raise ModelFault("optimize", author.problem or "the model gave no answer")
 
 
 def apply_reply(about: Round, text: str) -> str:
@@ -206,19 +204,12 @@ class CommandProposer:
         return _EDIT.format(where="the current folder", files=_listed(task))
 
     def propose(self, about: Round) -> Proposal:
-        command = self._template
-        values: Mapping[str, Any] = {
-            "{prompt}": about.prompt_file.resolve(),
-            "{folder}": about.folder.resolve(),
-            "{round}": about.number,
-        }
-        for name, value in values.items():
-            command = command.replace(name, shlex.quote(str(value)))
+        prompt, folder = about.prompt_file.resolve(), about.folder.resolve()
+        command = filled(self._template, prompt=prompt, folder=folder, round=about.number)
         self._progress(f"round {about.number}: running the proposer")
         seconds = about.task.limits.propose_s
-        code, output = run_child(
-            ["sh", "-c", command], about.folder, seconds, text=about.prompt, environment=os.environ
-        )
+        words = ["sh", "-c", command]
+        code, output = run_child(words, about.folder, seconds, text=about.prompt)
         shown = short_summary(scrub(output))
         if code in _NOT_FOUND:
             raise NotAvailable(f"the proposer can't be run: {shown}; correct --proposer")

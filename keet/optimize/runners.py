@@ -1,8 +1,7 @@
 """Where requests are measured: on this machine, by a command of the user, or by hand elsewhere.
 
-All three run the script `measure.py` that is in the request.
-
-What a runner is given, and what it answers: folders with `request.json` and `result.json`.
+All three run the script `measure.py` that is in the request. What they are given and what they
+answer are folders:
 
     REQUEST/request.json, measure.py, recorder.c, variants/NAME/..., check/...
     RESULT/result.json, NAME.records/*.rec, NAME.ncu-rep, NAME.details.txt, NAME.source.csv
@@ -25,7 +24,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -39,6 +37,7 @@ from keet.optimize.measure import (
     MOST_REPORT,
     PROTOCOL,
     both_ends,
+    both_ends_of,
     clean_environment,
     copy_folder,
     remove,
@@ -140,9 +139,8 @@ def write_request(  # noqa: PLR0913, PLR0917 - the parts of a request
     variants: Mapping[str, Path],
     check: Path,
     protected: Mapping[str, str],
-    *,
-    profiled: Sequence[str] = (),
-    once: Sequence[str] = (),
+    profiled: Sequence[str],
+    once: Sequence[str],
 ) -> Request:
     """`variants`: prepared folders, the reference first; they become part of the request, as
     `check`, the files that only the check has. `protected`: digests of files that may not change.
@@ -154,7 +152,8 @@ def write_request(  # noqa: PLR0913, PLR0917 - the parts of a request
     check.replace(folder / "check")
     shutil.copyfile(measure.__file__, folder / "measure.py")
     shutil.copyfile(RECORDER, folder / "recorder.c")
-    limits = task.limits
+    seconds = ("build_s", "run_s", "check_s", "profile_s")
+    limits = {name: getattr(task.limits, name) for name in seconds}
     profile = {
         "variants": list(profiled),
         # The kernel id is filled in by the script, which knows the launches by then.
@@ -171,14 +170,7 @@ def write_request(  # noqa: PLR0913, PLR0917 - the parts of a request
         "variants": list(variants),
         "protected": dict(protected),
         "repeats": task.repeats,
-        "limits": {
-            "build_s": limits.build_s,
-            "run_s": limits.run_s,
-            "check_s": limits.check_s,
-            "profile_s": limits.profile_s,
-            "output_chars": _OUTPUT_CHARS,
-            "file_bytes": _FILE_BYTES,
-        },
+        "limits": {**limits, "output_chars": _OUTPUT_CHARS, "file_bytes": _FILE_BYTES},
         "record": True,
         "profile": profile if profiled else None,
         "once": list(once),
@@ -237,7 +229,7 @@ def read_result(folder: Path, request: Request) -> Result:
         raise BadResult(f"{path}: it can't be read ({reason_of(problem)})") from None
     except ValueError as problem:
         raise BadResult(f"{path}: it is not a result of measure.py ({problem})") from None
-    if tuple(result.variants) != request.variants and set(result.variants) != set(request.variants):
+    if set(result.variants) != set(request.variants):
         raise BadResult(f"{path}: its variants are not those of the request")
     return result
 
@@ -249,8 +241,8 @@ def take_result(source: Path, target: Path, request: Request) -> Result:
     remove(partial)
     partial.mkdir(parents=True)
     shutil.copyfile(source / "result.json", partial / "result.json")
+    most = {"ncu-rep": MOST_REPORT, DETAILS: MOST_EXPORT, LINES: MOST_EXPORT}
     for name in request.variants:
-        most = {"ncu-rep": MOST_REPORT, DETAILS: MOST_EXPORT, LINES: MOST_EXPORT}
         for ending, size in most.items():
             path = source / f"{name}.{ending}"
             if _is_plain(path, size):
@@ -258,10 +250,8 @@ def take_result(source: Path, target: Path, request: Request) -> Result:
         records = source / f"{name}.records"
         if records.is_dir() and not records.is_symlink():
             (partial / records.name).mkdir()
-            paths = (
-                path for path in sorted(records.glob("*.rec")) if _is_plain(path, MOST_RECORDS)
-            )
-            for number, path in enumerate(islice(paths, 64)):
+            paths = [p for p in sorted(records.glob("*.rec")) if _is_plain(p, MOST_RECORDS)]
+            for number, path in enumerate(paths[:64]):
                 shutil.copyfile(path, partial / records.name / f"{number:03}.rec")
     remove(target)
     partial.replace(target)
@@ -275,12 +265,10 @@ def _is_plain(path: Path, most: int) -> bool:
 def shown_output(text: str, most: int = 3000) -> str:
     """Output of a program for people and prompts: no control characters, not too long. What is
     wrong is at the beginning or at the end."""
-    text = visible(text.replace("\r\n", "\n").strip())
-    if len(text) <= most:
-        return text
-    half = most // 2
-    return f"{text[:half]}\n[...]\n{text[-half:]}"
+    return both_ends_of(visible(text.replace("\r\n", "\n").strip()), most)
 
+
+# --- runners
 
 Progress = Callable[[str], None]
 _GRACE_SECONDS = 10
@@ -299,28 +287,10 @@ class Runner(Protocol):
         ...
 
 
-class LocalRunner:
-    """Runs the script here, as a child process."""
-
-    name = "local"
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-
-    def measure(self, request: Request, target: Path) -> Result:
-        words = [sys.executable, str(request.folder / "measure.py"), str(request.folder)]
-        made = request.folder / "result"
-        remove(made)
-        code, output = run_child(
-            words, request.folder, request.most_seconds, environment=clean_environment()
-        )
-        if code or not made.exists():
-            raise NotAvailable(f"the measurement failed: {_last_line(output, code)}")
-        return _taken(made, target, request)
-
-
 class CommandRunner:
     """Runs a template in the shell: `{request}` and `{result}` are the two folders."""
+
+    name, _what = "command", "the runner's command"
 
     def __init__(self, template: str) -> None:
         if "{request}" not in template or "{result}" not in template:
@@ -328,22 +298,35 @@ class CommandRunner:
                 "--runner command:TEMPLATE needs {request} and {result}, two folders: "
                 "command:'srun python3 {request}/measure.py {request} -o {result}'"
             )
-        self.name = "command"
         self._template = template
 
     def measure(self, request: Request, target: Path) -> Result:
         made = request.folder.with_name(f"{request.folder.name}.result")
         remove(made)
-        command = self._template
-        for name, path in {"{request}": request.folder, "{result}": made}.items():
-            command = command.replace(name, shlex.quote(str(path.resolve())))
-        words = ["sh", "-c", command]
-        code, output = run_child(words, Path.cwd(), request.most_seconds)
+        command = filled(self._template, request=request.folder.resolve(), result=made.resolve())
+        words, environment = ["sh", "-c", command], self._environment()
+        code, output = run_child(words, Path.cwd(), request.most_seconds, environment=environment)
         if code or not (made / "result.json").exists():
-            raise NotAvailable(f"the runner's command failed: {_last_line(output, code)}")
+            raise NotAvailable(f"{self._what} failed: {_last_line(output, code)}")
         result = _taken(made, target, request)
         remove(made)
         return result
+
+    def _environment(self) -> Mapping[str, str]:
+        return os.environ
+
+
+class LocalRunner(CommandRunner):
+    """Runs the script here, without keys."""
+
+    name, _what = "local", "the measurement"
+
+    def __init__(self) -> None:
+        python = shlex.quote(sys.executable)
+        super().__init__(f"exec {python} {{request}}/measure.py {{request}} -o {{result}}")
+
+    def _environment(self) -> Mapping[str, str]:
+        return clean_environment()
 
 
 class FolderRunner:
@@ -391,13 +374,20 @@ def _last_line(output: str, code: int) -> str:
     return one_line(last[0][-300:]) if last else f"exit code {code}"
 
 
+def filled(template: str, **values: object) -> str:
+    """A command with these values for `{NAME}`, quoted for the shell."""
+    for name, value in values.items():
+        template = template.replace(f"{{{name}}}", shlex.quote(str(value)))
+    return template
+
+
 def run_child(
     words: list[str],
     folder: Path,
     seconds: float,
     *,
     text: str = "",
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] = os.environ,
 ) -> tuple[int, str]:
     """Exit code (124: took too long) and output of a command, both streams together. Ends all
     processes that it started, also if keet is interrupted. Raises NotAvailable."""
@@ -410,7 +400,7 @@ def run_child(
             process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _WITH_KEET, *words],
                 cwd=folder,
-                env={**(os.environ if environment is None else environment), name: value},
+                env={**environment, name: value},
                 stdin=given,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -454,11 +444,11 @@ _WITH_KEET = (
 while the next keet makes its folder anew. Its output, as any file that it writes, ends at 8 GiB."""
 
 
-def open_runner(name: str, progress: Progress) -> Runner:
+def open_runner(name: str) -> Runner:
     """Of `local`, `command:TEMPLATE` or `folder:DIR`. Raises UsageError."""
     kind, _, rest = name.partition(":")
     if name == "local":
-        return LocalRunner(progress)
+        return LocalRunner()
     if kind == "command" and rest:
         return CommandRunner(rest)
     if kind == "folder" and rest:

@@ -1,6 +1,6 @@
 """What is to be optimized: the folder, the commands, what may change, the goal and the limits.
 
-Copies of the source folder, what a proposal changed in one, and patches.
+Also the copies of its folder, what a proposal changed in one, and patches.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ import re
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
+from itertools import filterfalse
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
 
 from keet.agent.edits.patches import Patch, file_header
 from keet.errors import ExitCode, KeetError, NotAvailable, UsageError, one_line
+from keet.formatting import listed
 from keet.optimize.measure import digest_of, paths_in, remove
 
 Goal = Literal["gpu", "wall"]
@@ -116,17 +118,15 @@ class Task(NamedTuple):
                 raise UsageError(f"--compare {rule.file}: it is among the files that may change")
 
     def is_changeable(self, path: str) -> bool:
-        if self.is_excluded(path) or self.is_hidden(path):
-            return False
-        return any(matches(path, each) for each in self.may_change)
+        is_kept = not self.is_excluded(path) and not self.is_hidden(path)
+        return is_kept and any(matches(path, each) for each in self.may_change)
 
     def is_hidden(self, path: str) -> bool:
         return any(matches(path, file) for file in self.check_files)
 
     def is_excluded(self, path: str) -> bool:
-        if any(part in _EXCLUDED for part in path.split("/")):
-            return True
-        return any(matches(path, each) for each in self.exclude)
+        is_usual = any(part in _EXCLUDED for part in path.split("/"))
+        return is_usual or any(matches(path, each) for each in self.exclude)
 
     def is_goal(self, name: str, full: str) -> bool:
         """Whether a kernel is one whose time counts."""
@@ -144,11 +144,9 @@ class Task(NamedTuple):
         """What must stay the same when an optimization is continued."""
         free = ("rounds", "repeats", "limits", "profiles", "wall_check", "exports", "only_rounds")
         values = {name: value for name, value in self._asdict().items() if name not in free}
-        values["outputs"] = [rule._asdict() for rule in self.outputs]
-        values_as_json: Mapping[str, Any] = json.loads(
-            json.dumps({**values, "source": str(self.source)})
-        )
-        return values_as_json
+        own = {"outputs": [rule._asdict() for rule in self.outputs], "source": str(self.source)}
+        as_json: Mapping[str, Any] = json.loads(json.dumps(values | own))
+        return as_json
 
     @property
     def digest(self) -> str:
@@ -161,16 +159,14 @@ def matches(path: str, pattern: str) -> bool:
     folder, is about everything below it. `*` also matches `/`."""
     pattern = pattern.removeprefix("./")
     folder = pattern.rstrip("/")
-    if fnmatchcase(path, pattern) or fnmatchcase(path, f"{folder}/*"):
-        return True
-    return "/" not in folder and any(fnmatchcase(part, folder) for part in path.split("/"))
+    names = path.split("/") if "/" not in folder else ()
+    is_whole = fnmatchcase(path, pattern) or fnmatchcase(path, f"{folder}/*")
+    return is_whole or any(fnmatchcase(name, folder) for name in names)
 
 
 def output_rule(text: str, relative: float, absolute: float) -> OutputRule:
     """Of `FILE` or `FILE:TYPE`. Raises UsageError."""
-    file, colon, kind = text.rpartition(":")
-    if not colon:
-        file, kind = text, "text"
+    file, _, kind = (text if ":" in text else f"{text}:text").rpartition(":")
     if kind not in OUTPUT_TYPES:
         known = ", ".join(OUTPUT_TYPES)
         raise UsageError(f"--compare {text}: {kind} is not a type of output; types: {known}")
@@ -200,20 +196,17 @@ def copy_source(task: Task, target: Path) -> None:
             "copies them; leave out what the program does not need with --exclude PATTERN, and "
             "name large data by an absolute path"
         )
+    files = ((path, task.source / path) for path in listed)  # no pipes, sockets or devices
+    usual = (path for path, file in files if file.is_symlink() or file.is_file())
     with _complete(target) as partial:
-        for path in listed:
-            file = task.source / path
-            if file.is_symlink() or file.is_file():  # no pipe, socket or device
-                _copy(task.source, path, partial)
+        _copy(task.source, usual, partial)
 
 
 def copy_with(task: Task, original: Path, overlay: Overlay, target: Path) -> None:
     """The original with changed files, without those of the check. It appears when it is
     complete."""
     with _complete(target) as partial:
-        for path in paths_in(original):
-            if not task.is_hidden(path):
-                _copy(original, path, partial)
+        _copy(original, filterfalse(task.is_hidden, paths_in(original)), partial)
         for path, text in overlay.items():
             write_text(partial, path, text)
 
@@ -221,9 +214,7 @@ def copy_with(task: Task, original: Path, overlay: Overlay, target: Path) -> Non
 def copy_check(task: Task, original: Path, target: Path) -> None:
     """The files that only the check has."""
     with _complete(target) as partial:
-        for path in paths_in(original):
-            if task.is_hidden(path):
-                _copy(original, path, partial)
+        _copy(original, filter(task.is_hidden, paths_in(original)), partial)
 
 
 @contextmanager
@@ -236,12 +227,13 @@ def _complete(target: Path) -> Iterator[Path]:
     partial.replace(target)
 
 
-def _copy(source: Path, path: str, target: Path) -> None:
-    copy = target / path
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(source / path, copy, follow_symlinks=False)
-    if not copy.is_symlink():  # files of some version controls are read-only
-        copy.chmod(copy.stat().st_mode | stat.S_IRUSR | stat.S_IWUSR)
+def _copy(source: Path, paths: Iterable[str], target: Path) -> None:
+    for path in paths:
+        copy = target / path
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source / path, copy, follow_symlinks=False)
+        if not copy.is_symlink():  # files of some version controls are read-only
+            copy.chmod(copy.stat().st_mode | stat.S_IRUSR | stat.S_IWUSR)
 
 
 def write_text(folder: Path, path: str, text: str | None) -> None:
@@ -318,7 +310,7 @@ def read_changes(task: Task, original: Mapping[str, str], edited: Path) -> Chang
         except UsageError as problem:
             return Changes({}, str(problem))
     if refused:
-        names = ", ".join(map(one_line, refused[:5])) + ", …" * (len(refused) > 5)
+        names = listed([*map(one_line, refused)], 5)
         return Changes({}, f"it changes files that may not change: {names}")
     if len(overlay) > _MOST_CHANGED:
         return Changes({}, f"it changes {len(overlay)} files; at most {_MOST_CHANGED} are allowed")

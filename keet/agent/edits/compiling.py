@@ -2,9 +2,8 @@
 
 Sources come from reports and models: they are compiled in a temporary folder, in an environment
 without variables of the user, within limits of time, memory and output, by a compiler that sees no
-other file of this machine (keet.agent.edits.confinement).
-
-Reads what nvcc prints: the resources of kernels, errors and warnings, and missing flags.
+other file of this machine (keet.agent.edits.confinement). What nvcc prints is read first: the
+resources of kernels, errors and warnings, and missing flags.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -38,6 +37,8 @@ from keet.agent.edits.patches import Patch, diff_names, encoded, plain_path
 from keet.errors import one_line
 from keet.formatting import count_noun
 from keet.profile.launch import KernelName
+
+# --- what nvcc prints
 
 LONGEST_MESSAGE = 200
 MOST_ERRORS, MOST_WARNINGS = 5, 3
@@ -117,10 +118,8 @@ def messages_in(
     errors: dict[CompilerMessage, None] = {}
     warnings: dict[CompilerMessage, None] = {}
     for line in output.splitlines():
-        parsed = next(
-            (match for form in _MESSAGES if (match := re.fullmatch(form, line[:2000]))), None
-        )
-        if parsed is None:
+        matches = (re.fullmatch(form, line[:2000]) for form in _MESSAGES)
+        if (parsed := next(filter(None, matches), None)) is None:
             continue
         place = posixpath.normpath(parsed["file"]) if parsed["file"] else ""
         text = parsed["text"].replace(inside, "").strip()
@@ -169,17 +168,15 @@ def kernel_named(
     plain name if only one kernel has it (an edit may change parameters)."""
     wanted = _HASH.sub("", name.mangled)
     part = f"{len(name.function)}{name.function}"
-    ways: tuple[Callable[[str], bool], ...] = (
-        lambda mangled: mangled == name.mangled,
-        lambda mangled: _HASH.sub("", mangled) == wanted,
-        lambda mangled: mangled == name.function or part in mangled,
+    ways = (
+        [k for mangled, k in kernels.items() if mangled == name.mangled],
+        [k for mangled, k in kernels.items() if _HASH.sub("", mangled) == wanted],
+        [k for mangled, k in kernels.items() if mangled == name.function or part in mangled],
     )
-    for fits in ways:
-        fitting = [kernel for mangled, kernel in kernels.items() if fits(mangled)]
-        if len(fitting) == 1:
-            return fitting[0]
-    return None
+    return next((fitting[0] for fitting in ways if len(fitting) == 1), None)
 
+
+# --- the original and the edit
 
 _MOST_TEXT = 20_000_000
 _MOST_UNITS, _MOST_FOLDERS, _MOST_RETRIES = 3, 40, 4
@@ -248,9 +245,8 @@ Builds = MutableMapping[object, Compiled | CompileProblem]
 def find_nvcc() -> str | None:
     """Path of nvcc: on PATH, in $CUDA_HOME or $CUDA_PATH, or in /usr/local/cuda."""
     homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
-    places = [f"{home}/bin/nvcc" for home in homes if home]
-    runs = (place for place in places if os.access(place, os.X_OK))
-    return shutil.which("nvcc") or next(runs, None)
+    places = ["nvcc", *(f"{home}/bin/nvcc" for home in homes if home)]
+    return next(filter(None, map(shutil.which, places)), None)
 
 
 def compile_edit(
@@ -308,10 +304,9 @@ def _comparison(
 ) -> BuildComparison:
     arch = before.settings.arch
     if isinstance(after, CompileProblem):
-        if not after.errors:
-            return BuildComparison("not checked", after.message)
         message = f"does not compile for {arch}: {after.message}"
-        return BuildComparison("fails", message, after.errors)
+        failed = BuildComparison("fails", message, after.errors)
+        return failed if after.errors else BuildComparison("not checked", after.message)
     old, new = (kernel_named(build.kernels, kernel) for build in (before, after))
     warnings = new_warnings(before.warnings, after.warnings)
     said = f", {count_noun(len(warnings), 'new warning')}" if warnings else ""

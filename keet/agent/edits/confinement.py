@@ -27,7 +27,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from keet.report.input.files import is_source
 
@@ -79,12 +79,9 @@ def toolkit(nvcc: str) -> Toolkit:
     tools = [Path(tool).resolve() for tool in (program, shutil.which("gcc")) if tool]
     parts = [str(tool.parent.parent / part) for tool in tools for part in _PARTS]
     profile = str((program.parent / "nvcc.profile").resolve())
-    visible: list[str] = []
-    for path in sorted({*_SYSTEM, profile, str(program.parent), *parts}):
-        is_below = any(Path(path).is_relative_to(other) for other in visible)
-        if os.path.lexists(path) and not is_below:
-            visible.append(path)
-    return Toolkit(str(program), tuple(visible))
+    visible = sorted(filter(os.path.lexists, {*_SYSTEM, profile, str(program.parent), *parts}))
+    outer = (p for p in visible if not {*map(str, Path(p).parents)}.intersection(visible))
+    return Toolkit(str(program), tuple(outer))
 
 
 def headers_below(folders: Sequence[str]) -> list[str]:
@@ -196,10 +193,10 @@ def _library(folder: Path, visible: Sequence[str], empty: Sequence[str]) -> dict
     source = _HERE / "visible_files.c"
     compiler = ["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"]
     subprocess.run(compiler, capture_output=True, timeout=30, check=True)
-    lines = {
-        f"D{path}" if Path(path).is_dir() else f"F{path}" for path in map(os.path.realpath, visible)
-    }
-    lines |= {f"F{path}" for path in (*visible, *empty, *map(os.path.realpath, empty))}
+    real = [*map(os.path.realpath, visible)]
+    lines = {f"D{path}" for path in real if Path(path).is_dir()}
+    others = (path for path in real if not Path(path).is_dir())
+    lines |= {f"F{path}" for path in (*others, *visible, *empty, *map(os.path.realpath, empty))}
     names.write_bytes(os.fsencode("\n".join(line for line in lines if "\n" not in line)))
     loaded.touch()
     return {"LD_PRELOAD": str(library), "KEET_VISIBLE": str(names), "KEET_LOADED": str(loaded)}
@@ -210,8 +207,7 @@ def kind_of_confinement(nvcc: str) -> Kind | None:
     """The first way that works on this system; None: nothing may be compiled."""
     if not sys.platform.startswith("linux"):
         return None
-    kinds: tuple[Kind, ...] = ("namespaces", "library")
-    return next((kind for kind in kinds if _works(kind, nvcc)), None)
+    return next((kind for kind in get_args(Kind) if _works(kind, nvcc)), None)
 
 
 def _works(kind: Kind, nvcc: str) -> bool:

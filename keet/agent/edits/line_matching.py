@@ -5,11 +5,8 @@ the line number of one of them. Nothing else is guessed: what does not fit goes 
 with the nearest lines of the file.
 
 A diff becomes old and new lines. Lines that the model only repeats stay as they are in the file,
-and new ones get the indentation of the file.
-
-Places a model's edits in the source of a launch, checks that they apply, and compiles them.
-
-Comments that state numbers which nobody checked are removed from suggested code.
+and new ones get the indentation of the file. Comments that state numbers which nobody checked are
+removed. `EditPlacer` does all this for the source of a launch, and compiles what applies.
 """
 
 from __future__ import annotations
@@ -112,11 +109,10 @@ def _unnumbered(change: LineReplacement) -> LineReplacement:
     """The numbers are from the listing, so they are more reliable than `line`."""
     old = _lines(change.old)
     numbers = [_NUMBER.match(line) for line in old if line.strip()]
-    if not numbers or not all(numbers):
+    if not (numbers and numbers[0] and all(numbers)):
         return change
     plain = [_text(_NUMBER.sub(r"\1", line) for line in rows) for rows in (old, _lines(change.new))]
-    line = int(numbers[0][2]) if numbers[0] else None
-    return change._replace(old=plain[0], new=plain[1], line=line)
+    return change._replace(old=plain[0], new=plain[1], line=int(numbers[0][2]))
 
 
 def parse_diff(text: str, file: str = "", line: int | None = None) -> list[LineReplacement]:
@@ -128,13 +124,12 @@ def parse_diff(text: str, file: str = "", line: int | None = None) -> list[LineR
     for row, following in zip(rows, [*rows[1:], ""]):
         file, _, body = hunks[-1]
         if row.startswith("--- ") and following.startswith("+++ "):
-            hunks.append(
-                (re.sub(r"^[ab]/", "", row[4:].split("\t")[0].strip().strip('"')), None, [])
-            )
+            named = row[4:].split("\t")[0].strip().strip('"')
+            hunks.append((re.sub(r"^[ab]/", "", named), None, []))
         elif row.startswith("+++ ") and before.startswith("--- "):
             pass
-        elif named := _FILE_LINE.match(row):
-            hunks.append((named[1].strip(), None, []))
+        elif header := _FILE_LINE.match(row):
+            hunks.append((header[1].strip(), None, []))
         elif head := _HUNK.match(row):
             hunks.append((file, int(head[1]) if head[1] else None, []))
         elif _ELISION.match(row.lstrip("+-")[:200]):
@@ -250,11 +245,10 @@ def _located(source: SourceText, change: LineReplacement) -> list[Span] | Misfit
     place = _nearest(places, change.line)
     if place is not None:
         return list(_replaced(source, old, new, place))
-    shown = "\n".join(source.numbered(_first(some), _first(some) + 1) for some in places[:4])
+    shown = (source.numbered(_first(some), _first(some) + 1) for some in places[:4])
     more = 'give more of the lines around them in `old` and `new`, or "line": the first one.'
-    return (
-        f"The old lines fit {len(places)} places of {source.name}: {more}\nThey begin at:\n{shown}"
-    )
+    many = f"The old lines fit {len(places)} places of {source.name}: {more}\nThey begin at:"
+    return "\n".join([many, *shown])
 
 
 def _trimmed(text: str) -> list[str]:
@@ -353,11 +347,10 @@ def _not_found(source: SourceText, old: Sequence[str], line: int | None) -> Misf
         said += f"\nIt has no line {absent[:120]!r}."
     rows = {dense[:200]: at for dense, (at, *_) in list(places.items())[:3000]}
     similar = get_close_matches(_dense(absent)[:200], rows, 1) if not votes else []
-    if not votes and not similar and not (line and line <= len(source.lines)):
+    named = line - 1 if line and line <= len(source.lines) else None
+    first = votes.most_common(1)[0][0] if votes else rows[similar[0]] if similar else named
+    if first is None:
         return said
-    first = (
-        votes.most_common(1)[0][0] if votes else rows[similar[0]] if similar else (line or 1) - 1
-    )
     shown = source.numbered(first - 1, first + min(len(old), 12) + 2)
     return f"{said}\nThe nearest lines:\n{shown}"
 
@@ -375,16 +368,16 @@ def _torn(path: str, before: str, after: str) -> str | None:
     """The problem of an edit that leaves a block open: only a compiler would find it otherwise."""
     if path.lower().endswith(".py"):
         return None
-    old, new = (
-        code.count("{") - code.count("}")
-        for code in (_NOT_CODE.sub("", before), _NOT_CODE.sub("", after))
-    )
+    codes = (_NOT_CODE.sub("", text) for text in (before, after))
+    old, new = (code.count("{") - code.count("}") for code in codes)
     if old == new:
         return None
     braces = f"{new - old} brace(s) open" if new > old else f"{old - new} closing brace(s) too many"
     what = "`old` must have every line that `new` replaces, up to the end of the block"
     return f"The new lines leave {braces}. {what}; or give only the lines that change."
 
+
+# --- the edits of a launch
 
 _PROVED_FLAG = re.compile(r"\((-[\w=-]+), part of")
 """`-ftz=true` in a build fact."""
@@ -441,11 +434,8 @@ class EditPlacer:
 
     def place(self, changes: Sequence[RawChange]) -> PlacedEdit:
         source = "\n".join(self._files.values())
-        wanted = [
-            change._replace(new=without_figures(change.new, source))
-            for said in changes
-            for change in replacements(said)
-        ]
+        meant = (change for said in changes for change in replacements(said))
+        wanted = [c._replace(new=without_figures(c.new, source)) for c in meant]
         placed: Patch | Misfit = "it has no changes with old and new lines"
         if not self._files:
             placed = "the report has no source to change"
@@ -476,8 +466,7 @@ class EditPlacer:
         if not self._compiles:
             return BuildComparison("not checked", "not compiled: --no-compile was given")
         launch = self._launch
-        proved = (_PROVED_FLAG.findall(fact) for fact in build_facts(launch))
-        flags = tuple(flag for some in proved for flag in some)
+        flags = tuple(_PROVED_FLAG.findall("; ".join(build_facts(launch))))
         options = BuildOptions(launch.device.compute_capability, flags, self._include)
         return compile_edit(self._files, patch, launch.name, options, self._builds)
 
@@ -486,11 +475,13 @@ def sketch_of(said: RawEdit) -> str:
     """The code as the model wrote it, for a reader who applies it by hand."""
     rows: list[str] = []
     for change in said.changes:
-        old, new = change.old.splitlines(), change.new.splitlines()
-        signed = [*(f"-{line}" for line in old), *(f"+{line}" for line in new)]
+        signed = [f"-{line}" for line in change.old.splitlines()]
+        signed += [f"+{line}" for line in change.new.splitlines()]
         rows += [change.diff] if change.diff else signed
     return without_figures("\n".join(rows).strip("\n"), "")
 
+
+# --- comments with numbers
 
 _COMMENT = re.compile(
     r"(?<![ \t])[ \t]*+(?:(?://|#(?!\s*(?:pragma|define|if|endif|include|else|elif|undef|line|error)))[^\n]*"

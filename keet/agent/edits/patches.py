@@ -191,13 +191,11 @@ def with_patch(told: ModelExplanation, findings: Iterable[str]) -> ModelExplanat
     }
     edits = [replace(edit, cause_confirmed=edit.finding in confirmed) for edit in told.edits]
     reasons = _left_out([edit if edit.cause_confirmed else None for edit in edits])[1]
-    return replace(
-        told,
-        edits=tuple(
-            replace(edit, not_in_patch=reason if edit.cause_confirmed else UNCONFIRMED)
-            for edit, reason in zip(edits, reasons)
-        ),
+    marked = (
+        replace(edit, not_in_patch=reason if edit.cause_confirmed else UNCONFIRMED)
+        for edit, reason in zip(edits, reasons)
     )
+    return replace(told, edits=tuple(marked))
 
 
 def patch_file(explanation: Explanation, *, confirmed: bool = True) -> PatchFile:

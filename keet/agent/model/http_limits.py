@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from ipaddress import ip_address
@@ -131,10 +132,9 @@ def reach_directly(url: str | None) -> None:
     """For the worker process only. A server on this machine is not asked through a proxy, which
     would read the prompt."""
     host = urlsplit(url or "").hostname or ""
-    try:
-        is_local = host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        is_local = False
+    is_local = host == "localhost"
+    with suppress(ValueError):
+        is_local = is_local or ip_address(host).is_loopback
     if is_local:
         others = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
         os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join(filter(None, (others, host)))
@@ -156,22 +156,25 @@ def reduced(body: bytes) -> bytes:
     if not isinstance(document, dict):
         return body
     _shorten(document, {"choices": 1, "data": 1, "output": _MOST_PARTS})
-    for choice in document["choices"] if isinstance(document.get("choices"), list) else ():
+    for choice in _list_of(document, "choices"):
         message = choice.get("message") if isinstance(choice, dict) else None
         _shorten(message, {"tool_calls": MOST_CALLS, "content": _MOST_PARTS})
-        if isinstance(message, dict) and isinstance(message.get("tool_calls"), list):
-            for call in message["tool_calls"]:
-                _mark_arguments(call)
+        for call in _list_of(message, "tool_calls"):
+            _mark_arguments(call)
     if "usage" in document:
         document["usage"] = _counts(document["usage"])
     return json.dumps(document).encode()
 
 
+def _list_of(document: object, name: str) -> list[Any]:
+    """Empty where there is none."""
+    known = document.get(name) if isinstance(document, dict) else None
+    return known if isinstance(known, list) else []
+
+
 def _shorten(document: object, lengths: Mapping[str, int]) -> None:
-    if isinstance(document, dict):
-        for name, most in lengths.items():
-            if isinstance(document.get(name), list):
-                document[name] = document[name][:most]
+    for name, most in lengths.items():
+        del _list_of(document, name)[most:]
 
 
 def _mark_arguments(call: object) -> None:
@@ -188,9 +191,8 @@ def _counts(usage: object) -> dict[str, int] | None:
     if not isinstance(usage, dict):
         return None
     counts = {name: usage[name] for name in _COUNTS if name in usage}
-    if not all(map(is_count, counts.values())):
-        return None
-    return {**counts, "total_tokens": sum(counts.values())}
+    is_valid = all(map(is_count, counts.values()))
+    return {**counts, "total_tokens": sum(counts.values())} if is_valid else None
 
 
 def is_count(value: object) -> bool:

@@ -54,10 +54,8 @@ _KEYED = ("anthropic", "deepseek", "google_genai", "groq", "mistralai", "openai"
 _LONGEST_MODEL_NAME = 200
 """Characters. Local servers name a model by its file path."""
 _TRACING = (
-    "LANGSMITH_TRACING_V2",
-    "LANGCHAIN_TRACING_V2",
-    "LANGSMITH_TRACING",
-    "LANGCHAIN_TRACING",
+    *("LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2"),
+    *("LANGSMITH_TRACING", "LANGCHAIN_TRACING"),
 )
 _THINKING_TOKENS = 8000
 """Tokens. The answer limit of hosted models includes hidden thinking."""
@@ -336,14 +334,10 @@ def connect(spec: ModelSpec) -> LangchainChat:
 def announce_tracing() -> str | None:
     """A warning if the environment makes langchain send prompts to other services, otherwise
     None."""
-    on = list(filter(_is_on, _TRACING))
-    told = []
-    if on:
-        told.append(f"{' and '.join(on)}: langchain sends prompts and replies to LangSmith, too")
-    if _is_on("LANGSMITH_GATEWAY"):
-        on.append("LANGSMITH_GATEWAY")
-        told.append("LANGSMITH_GATEWAY: langchain sends prompts through LangSmith's gateway")
-    return f"{'; '.join(told)}; to prevent that: unset {' '.join(on)}" if told else None
+    on, gateway = [*filter(_is_on, _TRACING)], [*filter(_is_on, ["LANGSMITH_GATEWAY"])]
+    told = [f"{' and '.join(on)}: langchain sends prompts and replies to LangSmith, too"] * bool(on)
+    told += [f"{name}: langchain sends prompts through LangSmith's gateway" for name in gateway]
+    return f"{'; '.join(told)}; to prevent that: unset {' '.join(on + gateway)}" if told else None
 
 
 def _is_on(variable: str) -> bool:

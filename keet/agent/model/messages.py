@@ -1,10 +1,8 @@
 """Requests to a model and its replies, independent of the provider; also as JSON.
 
-Turns exceptions of providers into one-line faults that say what to do next.
-
-The exceptions are of packages that may not be installed. They are classified by what they have in
-common: HTTP status, class names, the system error beneath them. The server's message is quoted
-where it helps, scrubbed and shortened.
+Exceptions of providers become one-line faults that say what to do next. They are of packages that
+may not be installed, and are classified by what they have in common: HTTP status, class names, the
+system error beneath them. The server's message is quoted where it helps, scrubbed and shortened.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ import re
 import socket
 import ssl
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 from keet.agent.model.http_limits import RedirectRefused, ReplyTooLarge, UnusableReply
@@ -37,8 +34,7 @@ class ModelToolCall(NamedTuple):
     raw: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ChatMessage:
+class ChatMessage(NamedTuple):
     role: Role
     text: str
     calls: tuple[ModelToolCall, ...] = ()
@@ -135,13 +131,11 @@ def request_from(document: Mapping[str, Any]) -> ChatRequest:
 
 def _message_document(message: ChatMessage) -> dict[str, Any]:
     """Without fields that are empty."""
-    document: dict[str, Any] = {"role": message.role, "text": message.text}
-    if message.calls:
-        document["calls"] = [call._asdict() for call in message.calls]
-    if message.answers is not None:
-        document["answers"] = message.answers
-    return document
+    document = {**message._asdict(), "calls": [call._asdict() for call in message.calls]}
+    return {name: value for name, value in document.items() if value not in ([], None)}
 
+
+# --- faults
 
 PASSING = frozenset({"rate_limit", "unreachable", "server"})
 """Faults that are retried. A timeout is not: the user has already waited for it."""
@@ -276,8 +270,7 @@ def fault_of(error: BaseException, asked: AskedModel) -> ModelFault:
     # Errors of keet's own limits are wrapped as connection errors by the clients.
     own = (MemoryError, RedirectRefused, ReplyTooLarge, UnusableReply)
     error = next((cause for cause in _chain(error) if isinstance(cause, own)), error)
-    kind = kind_of(error, asked)
-    return named_fault(kind, asked, error)
+    return named_fault(kind_of(error, asked), asked, error)
 
 
 def named_fault(kind: str, asked: AskedModel, error: BaseException | None = None) -> ModelFault:
@@ -311,7 +304,14 @@ def kind_of(error: BaseException, asked: AskedModel) -> str:
         if isinstance(error, classes):
             return kind
     if status := status_of(error):
-        return _kind_of_status(status, error, asked)
+        text = f"{str(error)[:_READ]} {str(getattr(error, 'body', None) or '')[:_READ]}"
+        kinds = (
+            kind
+            for kind, statuses, pattern in _KINDS_BY_STATUS
+            if status in statuses and re.search(pattern, text, re.IGNORECASE)
+            if kind != "no_tools" or asked.tools
+        )
+        return next(kinds, "server")
     names = " ".join(base.__name__ for cause in _chain(error) for base in type(cause).__mro__)
     for kind, pattern in _KINDS_BY_CLASS:
         if re.search(pattern, names):
@@ -322,15 +322,6 @@ def kind_of(error: BaseException, asked: AskedModel) -> str:
     return "bad_reply" if _GARBAGE.search(names) else "other"
 
 
-def _kind_of_status(status: int, error: BaseException, asked: AskedModel) -> str:
-    text = f"{str(error)[:_READ]} {str(getattr(error, 'body', None) or '')[:_READ]}"
-    for kind, statuses, pattern in _KINDS_BY_STATUS:
-        is_possible = kind != "no_tools" or asked.tools
-        if is_possible and status in statuses and re.search(pattern, text, re.IGNORECASE):
-            return kind
-    return "server"
-
-
 def refuses_parameter(error: BaseException, name: str) -> bool:
     """Whether the server rejected this parameter of the request."""
     return status_of(error) in (400, 422, 500, 501) and name in str(error)[:_READ]
@@ -339,9 +330,8 @@ def refuses_parameter(error: BaseException, name: str) -> bool:
 def status_of(error: BaseException) -> int | None:
     """The HTTP status; None if no server answered."""
     holders = (error, getattr(error, "response", None))
-    codes = (
-        getattr(holder, name, None) for holder in holders for name in ("status_code", "status")
-    )
+    names = ("status_code", "status")
+    codes = (getattr(holder, name, None) for holder in holders for name in names)
     return next((code for code in codes if isinstance(code, int) and code >= 400), None)
 
 

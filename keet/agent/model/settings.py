@@ -7,13 +7,14 @@ import math
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from keet.errors import UsageError, one_line
 from keet.files import user_folder
+from keet.formatting import enumerated
 from keet.masking.keys import remember_url, scrub
 
 _HOSTED_TIMEOUT_S = 240.0
@@ -142,8 +143,7 @@ def _broken(path: Path, problem: str) -> UsageError:
 def _setting(name: str, value: Any, path: Path) -> Any:
     """Raises UsageError."""
     if name not in _SETTINGS:
-        *names, last = _SETTINGS
-        known = f"the settings are {', '.join(names)} and {last}"
+        known = f"the settings are {enumerated([*_SETTINGS])}"
         raise _broken(path, f"{name} is not a setting; {known}")
     if name == "price":
         return _price(value, f"{path}: price")
@@ -160,10 +160,8 @@ def _price(given: object, where: str) -> Price | None:
         return None
     parts = given
     if isinstance(given, str):
-        try:
+        with suppress(ValueError):
             parts = [float(part) for part in given.replace("/", ",").split(",")]
-        except ValueError:
-            parts = []
     if isinstance(parts, list | tuple) and len(parts) == 2 and all(map(_is_number, parts)):
         into, out = map(float, parts)
         if into >= 0 and out >= 0:
@@ -179,13 +177,11 @@ def _is_number(value: object) -> bool:
 def _url(url: str | None, where: str) -> str | None:
     if not url:
         return None
-    try:
+    with suppress(ValueError):
         parts = urlsplit(url)
         if parts.scheme in ("http", "https") and parts.hostname:
             remember_url(url)
             return url.rstrip("/")
-    except ValueError:
-        pass
     raise _error(f"{where}: {url!r} is not a URL; write it as http://localhost:8000/v1")
 
 
@@ -206,9 +202,7 @@ _FEWEST_TIMEOUTS = 4
 def shared_limit(spec: ModelSpec, calls: int) -> TimeLimit:
     """One limit for all calls of a command. A model on the user's own machine may need the whole
     timeout for every answer."""
-    timeouts = float(calls)
-    if spec.base_url is None:
-        timeouts = max(_FEWEST_TIMEOUTS, calls * _HOSTED_SHARE)
+    timeouts = calls if spec.base_url else max(_FEWEST_TIMEOUTS, calls * _HOSTED_SHARE)
     return TimeLimit(spec.time_limit_s or timeouts * spec.timeout_s)
 
 

@@ -13,7 +13,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -23,7 +23,6 @@ from typing import Any
 from keet.agent.model.messages import (
     ChatReply,
     ChatRequest,
-    ModelToolCall,
     reply_document,
     reply_from,
     request_document,
@@ -54,27 +53,13 @@ class Transcript:
         known = before["messages"] if before else []
         pairs = zip(known, document["messages"], strict=False)
         kept = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
-        same = {
-            name: "as before"
-            for name in ("tools", "schema")
-            if before and before[name] == document[name]
-        }
-        new = {**document, **same, "messages": document["messages"][kept:]}
+        equal = [n for n in ("tools", "schema") if before and before[n] == document[n]]
+        new = document | dict.fromkeys(equal, "as before")
+        new["messages"] = document["messages"][kept:]
         self.event("request", phase=phase, kept=kept, **new)
 
     def reply(self, reply: ChatReply, seconds: float) -> None:
         self.event("reply", **reply_document(reply), seconds=round(seconds, 3))
-
-    def tool(
-        self,
-        call: ModelToolCall,
-        answer_text: str,
-        evidence: Iterable[object],
-        abstained: object,
-        seconds: float,
-    ) -> None:
-        facts = {"call": call, "answer": answer_text, "evidence": list(evidence)}
-        self.event("tool", **facts, abstained=abstained, seconds=round(seconds, 3))
 
     def discard(self) -> None:
         """Removes the file: a run that sent nothing leaves no transcript."""
@@ -131,10 +116,8 @@ def request_text(request: ChatRequest) -> str:
         of = f" (answers {message.answers})" if message.answers else ""
         calls = [f"calls {call.name} {_json(call.arguments)}" for call in message.calls]
         parts.append("\n".join([f"--- {message.role}{of} ---", message.text, *calls]))
-    parts += [
-        f"--- tool {tool.name} ---\n{tool.description}\n{_json(tool.parameters)}"
-        for tool in request.tools
-    ]
+    for name, description, parameters in request.tools:
+        parts.append(f"--- tool {name} ---\n{description}\n{_json(parameters)}")
     if request.schema is not None:
         parts.append(f"--- the answer has to match ---\n{_json(request.schema)}")
     parts.append(f"--- at most {request.max_output} tokens of answer ---")
@@ -158,16 +141,12 @@ def read_transcript(path: Path) -> list[dict[str, Any]]:
 
 
 def replies_of(path: Path) -> list[ChatReply]:
-    """The replies of the model, in order. Raises UsageError.
-
-    Older runs have a phase `read`, in which the model saw the source alone: it is skipped."""
+    """The replies of the model, in order. Raises UsageError."""
     replies: list[ChatReply] = []
-    phase = None
     for number, event in enumerate(read_transcript(path), 1):
         if event["event"] == "start":
             replies.clear()  # several runs in one file: the last one counts
-        phase = event.get("phase") if event["event"] == "request" else phase
-        if event["event"] != "reply" or phase == "read":
+        if event["event"] != "reply":
             continue
         try:
             replies.append(reply_from(event))

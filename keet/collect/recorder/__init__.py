@@ -10,9 +10,10 @@ import os
 import shutil
 import struct
 import subprocess
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keet.files import cache_folder
 from keet.profile.run_table import Migrations, Record
@@ -99,24 +100,21 @@ def _compile(compiler: str, toolkit: Toolkit, target: Path) -> None:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_COMPILE_SECONDS, check=False
         )
+        if done.returncode:
+            errors = (line for line in done.stderr.splitlines() if "error" in line)
+            first = next(errors, done.stderr).strip()[:160]
+            raise NoRecorder(f"the recorder could not be compiled ({first})")
+        partial.replace(target)
     except subprocess.TimeoutExpired:
-        partial.unlink(missing_ok=True)
         raise NoRecorder("compiling the recorder took too long") from None
-    if done.returncode:
+    finally:
         partial.unlink(missing_ok=True)
-        first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr)
-        raise NoRecorder(f"the recorder could not be compiled ({first.strip()[:160]})")
-    partial.replace(target)
 
 
-_HEAD = struct.Struct("=II")
-_KERNEL = struct.Struct("=QQ10I")
-_DEVICE = struct.Struct("=I16s")
-_NAME = struct.Struct("=I")
-_START = struct.Struct("=QQQ")
-_END = struct.Struct("=QQ")
-_MIGRATION = struct.Struct("=QQ")
-_COUNT = struct.Struct("=Q")
+_HEAD, _NAME = struct.Struct("=II"), struct.Struct("=I")
+_FORMS = {"k": "=QQ10I", "s": "=QQQ", "e": "=QQ", "a": "=Q", "m": "=Q", "d": "=I16s", "u": "=QQ"}
+_FIXED = {tag.encode(): struct.Struct(form) for tag, form in _FORMS.items()}
+"""Records of a fixed length, by their tag."""
 _TO_GPU, _TO_HOST, _FAULTS = 1, 2, 4
 """CUPTI's numbers of the counters for managed memory."""
 
@@ -142,7 +140,7 @@ class Recording(NamedTuple):
 class _Process:
     """The file of one process."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, data: bytes) -> None:
         self.number = number
         self.records: list[Record] = []
         self.status = 0
@@ -153,36 +151,32 @@ class _Process:
         self.devices: dict[int, bytes] = {}
         """By the number that the process knows them by: which GPU it is."""
         self._names: dict[int, tuple[str, str]] = {}
-
-    def read(self, data: bytes) -> None:
         for tag, content in _parts(data):
-            if tag == b"k" and len(content) == _KERNEL.size:
-                fields = _KERNEL.unpack(content)
-                start, end, name, gx, gy, gz, bx, by, bz, device, correlation, _ = fields
-                names = self._names.get(name, ("?", "?"))
-                grid, block = (gx, gy, gz), (bx, by, bz)
-                at = device, self.number, correlation
-                self.records.append(Record(*names, grid, block, start, end, *at))
+            form = _FIXED.get(tag)
+            if form and len(content) == form.size:
+                self._take(tag, form.unpack(content))
             elif tag == b"n" and len(content) >= _NAME.size:
                 mangled, _, full = content[_NAME.size :].partition(b"\0")
                 self._names[_NAME.unpack_from(content)[0]] = (_text(mangled), _text(full))
-            else:
-                self._other(tag, content)
 
-    def _other(self, tag: bytes, content: bytes) -> None:
-        if tag == b"s" and len(content) == _START.size:
-            self.status = _START.unpack(content)[2]
-        elif tag == b"e" and len(content) == _END.size:
-            self.ended = _END.unpack(content)
-        elif tag == b"a" and len(content) == _COUNT.size:
-            self.managed.append(_COUNT.unpack(content)[0])
-        elif tag == b"m" and len(content) == _COUNT.size:
-            self.counting = _COUNT.unpack(content)[0]
-        elif tag == b"d" and len(content) == _DEVICE.size:
-            number, uuid = _DEVICE.unpack(content)
-            self.devices[number] = uuid
-        elif tag == b"u" and len(content) == _MIGRATION.size:
-            self.migrated.append(_MIGRATION.unpack(content))
+    def _take(self, tag: bytes, fields: tuple[Any, ...]) -> None:
+        match tag, *fields:
+            case b"k", start, end, name, gx, gy, gz, bx, by, bz, device, correlation, _:
+                names = self._names.get(name, ("?", "?"))
+                grid, block, at = (gx, gy, gz), (bx, by, bz), (device, self.number, correlation)
+                self.records.append(Record(*names, grid, block, start, end, *at))
+            case b"s", _, _, status:
+                self.status = status
+            case b"e", dropped, unfinished:
+                self.ended = dropped, unfinished
+            case b"a", size:
+                self.managed.append(size)
+            case b"m", counting:
+                self.counting = counting
+            case b"d", number, uuid:
+                self.devices[number] = uuid
+            case b"u", kind, value:
+                self.migrated.append((kind, value))
 
 
 def _parts(data: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -205,11 +199,8 @@ def _text(name: bytes) -> str:
 def read_recording(folder: Path) -> Recording:
     """All processes of a run; the first to launch a kernel comes first. GPUs have the same numbers
     in all of them: CUDA_VISIBLE_DEVICES may differ."""
-    processes: list[_Process] = []
-    for path in sorted(folder.glob("*.rec")):
-        process = _Process(len(processes))
-        process.read(path.read_bytes())
-        processes.append(process)
+    paths = sorted(folder.glob("*.rec"))
+    processes = [_Process(number, path.read_bytes()) for number, path in enumerate(paths)]
     ended = [process.ended for process in processes if process.ended]
     numbers: dict[bytes | int, int] = {}
     records = []
@@ -234,9 +225,7 @@ def _migrations(processes: Sequence[_Process]) -> Migrations | None:
     """None where CUPTI refused to count."""
     if not processes or any(process.counting != 0 for process in processes):
         return None
-    moved = {_TO_GPU: 0, _TO_HOST: 0, _FAULTS: 0}
-    for process in processes:
-        for kind, value in process.migrated:
-            if kind in moved:  # a record of faults is one group of them
-                moved[kind] += 1 if kind == _FAULTS else value
+    moved: Counter[int] = Counter()
+    for kind, value in (each for process in processes for each in process.migrated):
+        moved[kind] += 1 if kind == _FAULTS else value  # a record of faults is one group of them
     return Migrations(moved[_TO_GPU], moved[_TO_HOST], moved[_FAULTS])

@@ -184,7 +184,7 @@ def test_chains_that_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     )
     (tmp_path / "temp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temp"))
-    runner = LocalRunner(lambda _: None)
+    runner = LocalRunner()
     proposer = ScriptedProposer(replaced("seed $2", "seed 1"), FASTER)
     made = evaluation(tmp_path / "eval", runner, proposer, starts=("naive",), conditions=("times",))
     assert made.go_on() == Open()

@@ -28,8 +28,6 @@ from tests.kept_reports import sample_report
 SUMMARY = "Shared memory is the limit: {bank_conflict_share} is lost to conflicts."
 LINE = "for (int j = 0; j < kPerThread; ++j) from_item[j] = item_tile[item + j][k];"
 OTHER = "for (int j = 0; j < kPerThread; ++j) from_item[j] = item_tile[item + 16 * j][k];"
-
-
 LIMITS = ModelLimits(input_tokens=40_000)
 
 
@@ -80,15 +78,11 @@ def explained(*names: str) -> list[Explanation]:
     ]
 
 
-class Found(NamedTuple):
-    each: LaunchExplanation
-    fault: ModelFault | None
-
-
 class Talk(NamedTuple):
     """What came of an investigation."""
 
-    found: Found
+    each: LaunchExplanation
+    fault: ModelFault | None
     chat: FakeChat
     before: Explanation
     told: list[str]
@@ -96,8 +90,8 @@ class Talk(NamedTuple):
 
     @property
     def model_explanation(self) -> ModelExplanation:
-        assert self.found.each.model is not None, self.found.fault
-        return self.found.each.model
+        assert self.each.model is not None, self.fault
+        return self.each.model
 
 
 def session_of(
@@ -129,10 +123,10 @@ def talk(
     shows = not session.redactor.hides_source
     tool_input = ToolInput(explanations, focus=focus, show_source=shows)
     try:
-        found = Found(explain_launch(session, tool_input, compiles=compiles), None)
+        found = explain_launch(session, tool_input, compiles=compiles), None
     except (ModelFault, KeyboardInterrupt) as problem:
-        found = Found(tool_input.launch(), fault_from(problem))
-    return Talk(found, chat, explanations[0], told)
+        found = tool_input.launch(), fault_from(problem)
+    return Talk(*found, chat, explanations[0], told)
 
 
 def asked(*replies: Any, samples: Sequence[str], limits: ModelLimits = LIMITS) -> Prose:

@@ -36,7 +36,7 @@ class Counting:
 
 
 def cached(chat: Counting, cache: ReplyCache, prompt: str = "1") -> CachedChat:
-    return CachedChat(chat, cache, report_sha256="ab", prompt_version=prompt)
+    return CachedChat(chat, cache, "ab", prompt)
 
 
 def test_a_reply_comes_back_as_it_was(path: Path) -> None:
@@ -101,10 +101,7 @@ def test_a_damaged_file_is_set_aside(path: Path) -> None:
         assert path.with_name("answers.sqlite.broken").read_bytes() == damage
         cache.put("k", REPLY)
         assert cache.get("k") == REPLY
-
-
-def test_a_cache_damaged_in_the_middle_is_replaced(path: Path) -> None:
-    cache = ReplyCache(path)
+    # damaged in the middle
     for number in range(60):
         cache.put(str(number), REPLY._replace(text="x" * 500))
     data = bytearray(path.read_bytes())
@@ -116,9 +113,7 @@ def test_a_cache_damaged_in_the_middle_is_replaced(path: Path) -> None:
     assert cached(chat, cache).ask(REQUEST).text == REPLY.text
 
 
-def test_a_locked_cache_is_skipped_after_a_short_wait(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_locked_cache_is_skipped_after_a_short_wait(path: Path, monkeypatch) -> None:
     monkeypatch.setattr("keet.agent.open_model._PATIENCE_S", 0.01)
     cache = ReplyCache(path)
     cache.put("k", REPLY)

@@ -15,7 +15,7 @@ from keet.agent.model.settings import ModelLimits
 from keet.agent.run import explain_launch
 from keet.analysis.time_model import TimeModel
 from keet.diagnosis.claim_evaluation import check_cause
-from keet.documents.model_explanation import Authorship, CauseDocument, ClaimDocument
+from keet.documents.model_explanation import Authorship, CauseDocument
 from keet.evidence import Sentence
 from tests.model_parts import usage
 from tests.rows import each_row
@@ -35,6 +35,7 @@ from tests.unit.agent.conversations import (
 )
 
 FREE = "The LSU pipe runs at 97 % of its peak."
+NO_TEXT = {"corrections": [{"number": 1}]}
 
 
 def test_references_are_printed_by_keet(wording) -> None:
@@ -67,8 +68,7 @@ def test_what_is_not_corrected_is_marked_as_unchecked() -> None:
     assert text.startswith(f"[unchecked] {worse} Shared memory")
     assert text.count("[unchecked]") == 1
     (unchecked,) = done.model_explanation.unchecked
-    assert unchecked.where == "summary"
-    assert unchecked.text == worse
+    assert (unchecked.where, unchecked.text) == ("summary", worse)
 
 
 def test_a_contradicted_sentence_goes_back_with_the_fact_and_is_printed_with_it(wording) -> None:
@@ -105,9 +105,6 @@ def test_words_are_checked(sentence: str, fault: str | None) -> None:
     assert len(done.chat.requests) == 1 + len(replies)
 
 
-NO_TEXT = {"corrections": [{"number": 1}]}
-
-
 @each_row(
     "reply",
     ["no", "{}", {"corrections": []}, NO_TEXT, ModelFault("timeout", "late"), KeyboardInterrupt()],
@@ -120,7 +117,7 @@ def test_without_corrections_the_sentence_stays_marked(reply: object) -> None:
     done, beyond = talk(said, reply, reply), talk(said, corrections(""), limits=budget)
     assert len(beyond.chat.requests) == 1
     for each in (done, beyond):
-        assert each.found.fault is None
+        assert each.fault is None
         assert str(each.model_explanation.summary).endswith(f"[unchecked] {FREE}")
     assert talk(said, corrections("")).model_explanation.unchecked == ()
 
@@ -143,12 +140,8 @@ def test_a_fact_that_stays_false_leaves_an_opinion(
 def test_corrections_are_taken_by_number(wording) -> None:
     """In any order; numbers that were not asked for are ignored."""
     wrong = "DRAM is at 99 %. {l2_busy} is high. It adds. FMA is at 12 %."
-    texts = {
-        9: "Nobody asked.",
-        "2": "L2 is at {l2_throughput_pct}.",
-        1: "It multiplies. Then it stores.",
-        None: "No number.",
-    }
+    texts = {9: "Nobody asked.", None: "No number."}
+    texts |= {"2": "L2 is at {l2_throughput_pct}.", 1: "It multiplies. Then it stores."}
     again = {"corrections": [{"number": n, "text": text} for n, text in texts.items()]}
     summary = talk(conclusion(summary=wrong), again).model_explanation.summary
     wording([*summary.sentences])
@@ -176,8 +169,8 @@ def test_an_empty_answer_says_nothing_and_without_one_nothing_is_added() -> None
     said = talk({"summary": "", "causes": [], "edits": []}).model_explanation
     assert not any((said.summary, said.causes, said.edits, said.purpose, said.objections))
     done = talk(ModelFault("server", "it is gone"))
-    assert str(done.found.fault) == "it is gone"
-    assert not done.found.each.model
+    assert str(done.fault) == "it is gone"
+    assert not done.each.model
 
 
 def test_a_question_is_corrected_the_same_way() -> None:
@@ -202,10 +195,8 @@ def only(done: Talk) -> CauseDocument:
     return found
 
 
-def claim_of(done: Talk) -> ClaimDocument:
-    claim = only(done).claim
-    assert claim is not None
-    return claim
+def claim_of(done: Talk) -> Any:
+    return only(done).claim
 
 
 def pipe(**parts: Any) -> dict[str, Any]:
@@ -214,7 +205,7 @@ def pipe(**parts: Any) -> dict[str, Any]:
 
 def test_a_supported_claim_leads_if_the_analyst_has_no_finding(wording) -> None:
     done = series(pipe(claim=HALF, file="slow.cu", line=9))
-    before, each, claim = done.before.launches[0], done.found.each, claim_of(done)
+    before, each, claim = done.before.launches[0], done.each, claim_of(done)
     assert before.verdict.healthy
     assert (claim.supported, claim.is_backed) == (True, True)
     assert claim.possible == pytest.approx(2, abs=0.3)
@@ -301,7 +292,7 @@ def test_a_claim_that_can_not_be_computed_stays_an_opinion(claim: Any, why: str)
     done = series(pipe(claim=claim))
     assert (claim_of(done).supported, why in claim_of(done).reason) == (False, True)
     assert keeps_its_verdict(done)
-    assert done.found.each.findings == done.before.launches[0].findings
+    assert done.each.findings == done.before.launches[0].findings
 
 
 def test_an_unknown_kind_is_no_amount() -> None:
@@ -363,7 +354,7 @@ def test_an_objection_without_an_amount_of_another_cause_moves_nothing() -> None
         assert not each.model_explanation.leads
         assert keeps_its_verdict(each)
     assert ids_of(disputed) == ids_of(alone)
-    assert lonely.found.each.findings == lonely.before.launches[0].findings
+    assert lonely.each.findings == lonely.before.launches[0].findings
 
 
 def test_an_objection_with_facts_ranks_the_finding_behind_a_cause_with_an_amount(wording) -> None:
@@ -371,7 +362,7 @@ def test_an_objection_with_facts_ranks_the_finding_behind_a_cause_with_an_amount
     disputed = median(
         objection("theoretical_occupancy_pct > 10"), causes=[{**NARROW, "claims": [AMOUNT]}]
     )
-    said, verdict = disputed.model_explanation, disputed.found.each.verdict
+    said, verdict = disputed.model_explanation, disputed.each.verdict
     assert ids_of(disputed)[:2] == ["narrow_access", "occupancy_limited_shared"]
     wording(verdict.by)
     assert said.leads
@@ -380,21 +371,20 @@ def test_an_objection_with_facts_ranks_the_finding_behind_a_cause_with_an_amount
     each = replace(disputed.before.launches[0], order_reason=Sentence("Ranked before another."))
     assert rank_with_causes(each, (), ())[0].order_reason == each.order_reason
     moved = rank_with_causes(each, said.causes, said.objections)[0]
-    assert moved.findings[0].id != each.findings[0].id
-    assert moved.order_reason is None
+    assert (moved.findings[0].id != each.findings[0].id, moved.order_reason) == (True, None)
 
 
 def tiles(*objections: Any, causes: Any, sample: str = "score_tiles/slow") -> Talk:
-    said = {"summary": "It waits.", "causes": list(causes), "objections": list(objections)}
+    said = {"summary": "It waits.", "causes": [*causes], "objections": [*objections]}
     return talk(said, {"corrections": []}, sample=sample)
 
 
 def keeps_its_verdict(done: Talk) -> bool:
-    return done.found.each.verdict == done.before.launches[0].verdict
+    return done.each.verdict == done.before.launches[0].verdict
 
 
 def ids_of(done: Talk) -> list[str]:
-    return [finding.id for finding in done.found.each.findings]
+    return [finding.id for finding in done.each.findings]
 
 
 def test_an_objection_does_not_move_what_is_certain(wording) -> None:
@@ -435,9 +425,9 @@ def test_json_and_text_agree(wording) -> None:
 
     done = series(pipe(claim=HALF))
     author = Authorship("fake", usage(2, 0, 0, 0, "unknown", 0.0), None, None)
-    told = done.before._replace(launches=(done.found.each,), author=author)
+    told = done.before._replace(launches=(done.each,), author=author)
     (launch,) = explain_document(told).to_dict()["launches"]
-    assert launch["verdict"]["headline"] == done.found.each.verdict.headline
+    assert launch["verdict"]["headline"] == done.each.verdict.headline
     wording(launch["verdict"]["by"])
     first, alone = launch["findings"][0], launch["findings"][0]["keet_alone"]
     assert (first["id"], first["amounts_by"]) == ("pipe_saturated", "model")
@@ -448,7 +438,7 @@ def test_json_and_text_agree(wording) -> None:
 def test_a_models_line_without_what_is_counted_stands_behind_those_that_have_it() -> None:
     """The conflicts are counted at line 43; line 20 has none."""
     done = talk(conclusion(causes=[cause(file="slow.cu", line=20)]))
-    first, before = done.found.each.findings[0], done.before.launches[0].findings[0]
+    first, before = done.each.findings[0], done.before.launches[0].findings[0]
     assert first.id == before.id == "shared_bank_conflict"
     places = [place.where for place in first.locations[:2]]
     assert places == [before.locations[0].where, "slow.cu:20"]
@@ -482,8 +472,7 @@ def test_similar_names_are_listed_first() -> None:
     )
     names = re.findall(r"^\{(\S+)\} ", text, re.MULTILINE)
     assert 4 <= len(names) <= 16
-    assert "l2_hit_rate_pct" in names[:3]
-    assert "duration" in names
+    assert {"l2_hit_rate_pct" in names[:3], "duration" in names} == {True}
     assert "(end of data] obey" in text
 
 

@@ -97,7 +97,7 @@ def tried(attempt: Attempt) -> Talk:
 def test_no_attempt_takes_the_headline(name: str) -> None:
     done = tried(ATTEMPTS[name])
     before = done.before.launches[0]
-    assert done.found.each.verdict == before.verdict
+    assert done.each.verdict == before.verdict
     assert not done.model_explanation.leads
-    own = [finding for finding in done.found.each.findings if finding.amounts_by != "model"]
+    own = [finding for finding in done.each.findings if finding.amounts_by != "model"]
     assert [each.id for each in own][:1] == [each.id for each in before.findings][:1]

@@ -34,6 +34,7 @@ from keet.source_code.kernel_source import kernel_files
 from kernels_samples.samples import report_of
 from tests.rows import each_row
 from tests.unit.agent.source_launch import launch_of
+from tests.unit.collect.toolkit import program_at
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"
 needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="nvcc is not installed")
@@ -88,11 +89,11 @@ def test_resources_are_read_per_kernel() -> None:
     hidden = kernel_named(kernels, other)
     assert (hidden.registers, hidden.shared) == (10, 256)
     one, two = KernelResources(8, 0, 0, 0), KernelResources(12, 0, 0, 0)
-    other = KernelName("scale", "", "_Z5scalePKffi")
+    other, plain = KernelName("scale", "", "_Z5scalePKffi"), KernelName("scale", "", "")
+    both = {"_Z5scalePffi": one, "_Z5scalePddi": two}
     assert kernel_named({"_Z5scalePffi": one, "_Z4sinkPf": two}, other) == one
-    assert kernel_named({"_Z5scalePffi": one, "_Z5scalePddi": two}, other) is None
-    assert kernel_named({"_Z5scalePffi": one, "_Z5scalePddi": two}, NAME) == one
-    assert kernel_named({"scale": one, "_Z6rescalePf": two}, KernelName("scale", "", "")) == one
+    assert (kernel_named(both, other), kernel_named(both, NAME)) == (None, one)
+    assert kernel_named({"scale": one, "_Z6rescalePf": two}, plain) == one
 
 
 def test_errors_have_a_place_and_are_few_and_short(wording) -> None:
@@ -159,12 +160,8 @@ def secret(tmp_path: Path) -> Path:
 
 def stand_in(folder: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A shell script in place of nvcc. `$main` is the source that it is to compile."""
-    (folder / "toolkit" / "bin").mkdir(parents=True)
-    tool = folder / "toolkit" / "bin" / "nvcc"
-    tool.write_text(
-        f'#!/bin/sh\n[ "$1" = --dryrun ] && exit 0\nfor main in "$@"; do :; done\n{body}\n'
-    )
-    tool.chmod(0o755)
+    script = '#!/bin/sh\n[ "$1" = --dryrun ] && exit 0\nfor main in "$@"; do :; done\n'
+    tool = program_at(folder / "toolkit" / "bin" / "nvcc", f"{script}{body}\n")
     monkeypatch.setattr(compiling, "find_nvcc", lambda: str(tool))
     monkeypatch.setattr(compiling, "_architectures", lambda path: (90,))
 
@@ -237,9 +234,7 @@ OF_THE_HOST = 'asm(".incbin \\"{path}\\"");'
 
 @needs_nvcc
 @pytest.mark.slow
-def test_no_source_reaches_another_file(
-    confinement: Kind, secret: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_source_reaches_another_file(confinement: Kind, secret: Path, monkeypatch) -> None:
     """Neither its content nor whether it exists. Neither way reads the source, so that it does not
     matter how an include is spelled. In a root of its own, some ways to open a file are enough; the
     host's assembler runs only there."""
@@ -299,9 +294,7 @@ def test_headers_are_seen_one_by_one(tmp_path: Path) -> None:
     assert seen({str(source): "nul\0"}) == ({"named"}, of_user)
 
 
-def test_a_home_or_a_top_folder_is_not_a_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_home_or_a_top_folder_is_not_a_project(tmp_path: Path, monkeypatch) -> None:
     home = tmp_path / "homes" / "users" / "me"
     (home / ".git").mkdir(parents=True)
     (home / "link").symlink_to(home)
@@ -316,9 +309,7 @@ def test_a_home_or_a_top_folder_is_not_a_project(
     assert deep == {Path("/srv/me/project")}
 
 
-def test_names_that_a_shell_would_interpret_are_not_compiled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_that_a_shell_would_interpret_are_not_compiled(tmp_path: Path, monkeypatch) -> None:
     stand_in(tmp_path, "exit 0", monkeypatch)
     monkeypatch.setattr(compiling, "kind_of_confinement", lambda nvcc: "namespaces")
     monkeypatch.setattr(compiling, "headers_below", lambda folders: [])
@@ -380,12 +371,9 @@ def test_without_nvcc_nothing_is_checked(monkeypatch: pytest.MonkeyPatch, wordin
 
 def test_python_kernels_are_parsed_only(wording) -> None:
     files = {"k.py": "def f(x):\n    y = x + 1\n    return y\n"}
-    good, bad, deep = (
-        compile_edit(
-            files, patched(files, LineReplacement("k.py", "    y = x + 1", f"    {new}")), F
-        )
-        for new in ("y = x + 2", "y = (x + 2", "y = " + "(" * 500 + "1" + ")" * 500)
-    )
+    texts = ("y = x + 2", "y = (x + 2", "y = " + "(" * 500 + "1" + ")" * 500)
+    changes = (LineReplacement("k.py", "    y = x + 1", f"    {new}") for new in texts)
+    good, bad, deep = (compile_edit(files, patched(files, change), F) for change in changes)
     assert [each.outcome for each in (good, bad, deep)] == ["not checked", "fails", "fails"]
     wording(good.message)
     assert bad.errors[0].line == 2
@@ -393,7 +381,7 @@ def test_python_kernels_are_parsed_only(wording) -> None:
 
 @pytest.mark.slow
 def test_a_hanging_compiler_is_killed_with_its_children(
-    confinement: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording
+    confinement: Kind, tmp_path: Path, monkeypatch, wording
 ) -> None:
     program = f"sleep 86{os.getpid()}"  # a number that no other test waits for
     stand_in(tmp_path, f"{program} &\nwait", monkeypatch)
@@ -415,15 +403,12 @@ def test_a_hanging_compiler_is_killed_with_its_children(
 
 
 @pytest.mark.slow
-def test_a_compiler_ends_with_keet(
-    confinement: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_compiler_ends_with_keet(confinement: Kind, tmp_path: Path, monkeypatch) -> None:
     program = f"sleep 87{os.getpid()}"
     stand_in(tmp_path, f"{program} &\nwait", monkeypatch)
-    tool = tmp_path / "toolkit" / "bin" / "nvcc"
     code = f"""
 from keet.agent.edits import compiling
-compiling.find_nvcc = lambda: {str(tool)!r}
+compiling.find_nvcc = lambda: {compiling.find_nvcc()!r}
 compiling.kind_of_confinement = lambda nvcc: {confinement!r}
 compiling._architectures = lambda path: (90,)
 compiling.compile_source({{"k.cu": ""}}, "k.cu", compiling.BuildOptions())

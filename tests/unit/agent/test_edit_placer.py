@@ -141,18 +141,17 @@ def test_a_compile_error_is_sent_back_and_the_edit_replaced(compiler: Compiler, 
 
 
 def test_an_edit_that_still_fails_is_marked(compiler: Compiler) -> None:
-    """A correction that fits nowhere does not replace a diff."""
+    """A correction that fits nowhere does not replace a diff. Compiling can be turned off."""
+    assert only(edited(edits=[edit(BAD)])).build == "not checked"
+    assert not compiler.seen
     for again, tries in ((BAD, 2), (MISFIT, 3)):
         found = only(edited(corrections([again]), edits=[edit(BAD)], compiles=True))
         assert len(compiler.seen) == tries  # two of the first, and one of the second
-        assert found.build == "fails"
-        assert "bad" in found.diff
-        assert "bad" in found.build_text
-
-
-def test_nothing_is_compiled_where_that_is_turned_off(compiler: Compiler) -> None:
-    assert only(edited(edits=[edit(BAD)])).build == "not checked"
-    assert not compiler.seen
+        assert (found.build, "bad" in found.diff, "bad" in found.build_text) == (
+            "fails",
+            True,
+            True,
+        )
 
 
 def test_without_source_there_is_nothing_to_change(wording) -> None:

@@ -20,6 +20,7 @@ from tests.hostile_behaviours import (
     Behaviour,
     Connection,
     answer,
+    content,
     fails_with_key,
     redirects_elsewhere,
     reply,
@@ -132,8 +133,7 @@ def test_other_clients_do_not_follow_redirects_either() -> None:
 def test_a_reply_with_a_key_is_dropped(form: str) -> None:
     found = fault(BY_NAME[f"key: {form}"])
     assert found.kind == "key_in_reply"
-    assert "OPENAI_API_KEY" in str(found)
-    assert "some-key" not in str(found)
+    assert ("OPENAI_API_KEY" in str(found), "some-key" in str(found)) == (True, False)
 
 
 def test_a_key_in_tool_calls_and_errors() -> None:
@@ -164,11 +164,9 @@ def test_a_server_on_this_machine_is_reached_directly(monkeypatch: pytest.Monkey
 
 
 def test_invalid_token_counts_are_estimated() -> None:
-    for behaviour in BEHAVIOURS:
-        if behaviour.name.startswith("usage: "):
-            reply = asked(behaviour)
-            assert reply.spent.estimated, behaviour.name
-            assert "coalesced" in reply.text, behaviour.name
+    for behaviour in (each for each in BEHAVIOURS if each.name.startswith("usage: ")):
+        reply = asked(behaviour)
+        assert (reply.spent.estimated, "coalesced" in reply.text) == (True, True), behaviour.name
 
 
 def test_compressed_answers_are_decoded_and_unknown_encodings_passed_through() -> None:
@@ -182,19 +180,15 @@ def test_compressed_answers_are_decoded_and_unknown_encodings_passed_through() -
             to.send(sent)
 
         assert "coalesced" in asked(Behaviour(encoding, send)).text, encoding
-
-
-def test_an_unknown_encoding_does_not_hide_an_error_status() -> None:
+    # and do not hide an error status
     for encoding in ("br", "gzip", "gzip, gzip"):
         said = whole(b"\x0b\x02\x80no", "401 Unauthorized", f"Content-Encoding: {encoding}")
         assert fault(Behaviour(encoding, lambda to, said=said: to.send(said))).kind == "wrong_key"
 
 
 def test_thinking_is_not_cut_as_if_it_were_the_answer() -> None:
-    document = json.loads(ANSWER)
     long = "<think>" + "hm " * 16 * ASK.max_output + "</think>because"
-    document["choices"][0]["message"]["content"] = long
-    reply = asked(Behaviour("thinks", lambda to: to.send(whole(json.dumps(document).encode()))))
+    reply = asked(Behaviour("thinks", content(long)))
     assert (reply.text, reply.cut) == ("because", False)
 
 
@@ -205,8 +199,7 @@ def test_only_the_first_choice_is_kept_and_its_length_limited() -> None:
     assert len(_calls_of("a thousand calls of tools")) == http_limits.MOST_CALLS
     for name in ("arguments of 1 MB", "deep arguments"):
         (call,) = _calls_of(name)
-        assert call.arguments is None
-        assert len(call.raw) < 20_000
+        assert (call.arguments, len(call.raw) < 20_000) == (None, True)
 
 
 def _calls_of(name: str) -> tuple[ModelToolCall, ...]:

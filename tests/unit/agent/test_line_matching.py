@@ -116,9 +116,7 @@ SPELLINGS = {
     "spaces in the line": change(OLD.replace(" * ", "*"), NEW),
     "blank lines": change(OLD.replace("\n", "\n\n"), NEW),
     "fences": change(f"```cuda\n{OLD}```\n", f"```cuda\n{NEW}```"),
-    "line numbers": change(
-        f"7|     if (i < n) {{\n8| {LINE}", f"7|     if (i < n) {{\n8| {BETTER}"
-    ),
+    "line numbers": change(*(f"7|     if (i < n) {{\n8| {line}" for line in (LINE, BETTER))),
     "signs": change(f"-{LINE}", f"+{BETTER}"),
     "a diff": change(diff=DIFF.format(line=6)),
     "wrong line": change(diff=DIFF.format(line=90)),
@@ -126,9 +124,7 @@ SPELLINGS = {
     "no space before context": change(diff=BODY.replace("\n ", "\n")),
     "a diff as old lines": change(BODY),
     "a diff as new lines": change("", BODY),
-    "another format": change(
-        diff=f"*** Begin Patch\n*** Update File: slow.cu\n@@\n{BODY}*** End Patch"
-    ),
+    "a format": change(diff=f"*** Begin Patch\n*** Update File: slow.cu\n@@\n{BODY}*** End Patch"),
 }
 
 
@@ -211,7 +207,7 @@ def test_two_files_of_one_name(folder: Path) -> None:
     assert "one/k.h, two/k.h" in misfit(change("int a = 1;", "x", file="k.h"), files=files)
 
 
-def test_ends_of_files_and_odd_characters(folder: Path) -> None:
+def test_ends_of_files_odd_characters_and_names(folder: Path) -> None:
     texts = {
         "1.txt": ("a;\nb;", "b;", "c;", "a;\nc;"),
         "2.txt": ("a;\nb;", "a;", "c;", "c;\nb;"),
@@ -227,14 +223,9 @@ def test_ends_of_files_and_odd_characters(folder: Path) -> None:
     patch = placed(*changes, files={name: text for name, (text, *_) in texts.items()})
     assert patch.files == {name: expected for name, (*_, expected) in texts.items()}
     check_with_git(patch, folder)
-
-
-def test_odd_file_names_apply(folder: Path) -> None:
     names = [f"/p/{name}.cu" for name in ("my kernel", 'quo"ted', "back\nline", "tab\t", "ü")]
-    patch = placed(
-        *(change(OLD, NEW, file=name) for name in names), files=dict.fromkeys(names, SAXPY)
-    )
-    check_with_git(patch, folder)
+    changes = (change(OLD, NEW, file=name) for name in names)
+    check_with_git(placed(*changes, files=dict.fromkeys(names, SAXPY)), folder)
 
 
 def test_names_in_a_diff_stay_in_the_folder() -> None:

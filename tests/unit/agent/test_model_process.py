@@ -195,7 +195,7 @@ def test_an_interrupt_during_the_start_leaves_nothing(monkeypatch: pytest.Monkey
 def test_a_cached_answer_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_process, "_Worker", lambda: pytest.fail("it was started"))
     chat = ModelProcess(NOWHERE)
-    cached = CachedChat(chat, ReplyCache(tmp_path / "c"), report_sha256="r", prompt_version="p")
+    cached = CachedChat(chat, ReplyCache(tmp_path / "c"), "r", "p")
     known = ChatReply("hi", (), TokenCount(1, 2))
     with monkeypatch.context() as patch:
         patch.setattr(chat, "ask", lambda request: known)

@@ -114,15 +114,13 @@ def test_only_a_confirmed_cause_brings_an_edit_into_the_patch(
         model_parts.cause("refuted", Prose(), claim=claim(True), problem="it is not so"),
     )
     edits = tuple(
-        ModelEdit(**{**vars(edit(patch_of(*change))), "finding": name})
-        for name, change in ((finding, (FALL, "0.03f")), ("of_keet", (FALL, "0.04f")))
+        ModelEdit(**{**vars(edit(patch_of(FALL, new))), "finding": name})
+        for name, new in ((finding, "0.03f"), ("of_keet", "0.04f"))
     )
     told = with_patch(model_parts.said(causes=causes, edits=edits), ["of_keet"])
     overlap = "it changes the same lines as an edit before it"
-    assert [(each.in_patch, each.cause_confirmed) for each in told.edits] == [
-        (confirmed, confirmed),
-        (not confirmed, True),
-    ]
+    marks = [(each.in_patch, each.cause_confirmed) for each in told.edits]
+    assert marks == [(confirmed, confirmed), (not confirmed, True)]
     reasons = [each.not_in_patch for each in told.edits]
     assert reasons == ([None, overlap] if confirmed else [UNCONFIRMED, None])
     every = explained()

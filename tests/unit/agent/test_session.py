@@ -65,17 +65,11 @@ def test_source_and_evidence_are_one_request() -> None:
 def test_an_unreadable_answer_is_requested_once_more(wording) -> None:
     for said in ("", "no json", "[]", '{"summary": ', "{}"):
         done = talk(said, conclusion())
-        assert done.found.fault is None
+        assert done.fault is None
         wording(done.chat.requests[1].messages[-1].text, case=said)
         assert any("asking again" in line for line in done.told)
     twice = talk("[]", "{}", conclusion())
-    assert fault_of(twice).kind == "answer"
-    assert len(twice.chat.requests) == 2
-
-
-def fault_of(done: Talk) -> ModelFault:
-    assert done.found.fault is not None
-    return done.found.fault
+    assert (twice.fault.kind, len(twice.chat.requests)) == ("answer", 2)
 
 
 def test_the_token_budget_is_not_exceeded() -> None:
@@ -84,8 +78,8 @@ def test_the_token_budget_is_not_exceeded() -> None:
     for most in (500, estimate(request) - 900):
         done = talk(conclusion(), limits=ModelLimits(6, most))
         assert sum(estimate(request) for request in done.chat.requests) <= most
-        assert fault_of(done).kind == "budget"
-        assert "raise --token-budget" in str(fault_of(done))
+        assert done.fault.kind == "budget"
+        assert "raise --token-budget" in str(done.fault)
     for most, offered in ((40_000, True), (estimate(request) + 300, False)):
         done = talk(conclusion(), limits=ModelLimits(6, most))
         assert bool(done.chat.requests[0].tools) is offered
@@ -156,9 +150,7 @@ def names(toolbox: Toolbox) -> set[str]:
     return {spec.name for spec in toolbox.specs}
 
 
-def test_edits_are_tried_only_where_a_compiler_is(
-    nvcc: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_edits_are_tried_only_where_a_compiler_is(nvcc: list[Any], monkeypatch) -> None:
     """Tools whose answer is in the summary are not offered in any case."""
     offered = names(box(compiles=False))
     assert {"line", "source", "amounts", "metrics", "occupancy", "what_if"} <= offered
@@ -178,22 +170,14 @@ def test_edits_are_tried_only_where_a_compiler_is(
 @each_row(
     "arguments",
     [
-        *(
-            None,
-            {},
-            {"changes": []},
-            {"changes": 7},
-            {"changes": ["a"] * 50},
-            {"path": "/etc/passwd"},
-        ),
+        *(None, {}, {"changes": []}, {"changes": 7}, {"changes": ["a"] * 50}, {"path": "/etc/x"}),
         {"changes": [{"file": "slow.cu", "old": "no such line at all;", "new": "x"}]},
         {"changes": [{"file": "/etc/passwd", "old": "root", "new": "x"}]},
     ],
 )
 def test_an_edit_that_can_not_be_compiled_says_why(arguments: Any, nvcc: list[Any]) -> None:
     answer = box().call("compile_edit", arguments)
-    assert answer.abstained
-    assert answer.text
+    assert (answer.abstained, bool(answer.text)) == (True, True)
     assert not nvcc  # nothing is compiled that does not apply
 
 
@@ -232,7 +216,7 @@ def test_no_more_rounds_than_allowed_and_none_of_more_than_a_few_calls(wording) 
     """A model that calls and calls: the last request offers no tools, and is asked once more."""
     many = Said((WAITS,) * 9)
     done = talk(many, many, many, many, limits=ModelLimits(9, 90_000, 2))
-    wording(str(done.found.fault))
+    wording(str(done.fault))
     offered = [bool(request.tools) for request in done.chat.requests]
     assert offered == [True, True, False, False]
     told = json.dumps([m.text for m in done.chat.requests[1].messages])
@@ -246,10 +230,8 @@ def test_no_more_rounds_than_allowed_and_none_of_more_than_a_few_calls(wording) 
 
 
 def test_a_model_without_tool_support_answers_without_tools() -> None:
-    refused = ModelFault("no_tools", "no tools")
-    done = talk(refused, conclusion())
-    assert done.found.fault is None
-    assert not done.chat.requests[-1].tools
+    done = talk(ModelFault("no_tools", "no tools"), conclusion())
+    assert (done.fault, *done.chat.requests[-1].tools) == (None,)
     assert any("does not support tools" in line for line in done.told)
 
 
@@ -303,15 +285,11 @@ def with_source(explanation: Explanation, path: str, text: str) -> Redactor:
     return Redactor([explanation._replace(launches=(replace(each, launch=launch),))], "names")
 
 
-def test_names_of_headers_and_of_files_with_odd_names_are_redacted(
-    explanation: Explanation,
-) -> None:
+def test_names_of_headers_and_odd_files_are_redacted(explanation: Explanation) -> None:
     """In ids white space and quotes are underscores: that form is a name, too."""
     source = 'int a;\n  # include "secret/plan_b.cuh"\n#include <vector>\n'
-    sent = restored(
-        with_source(explanation, "/src/slow.cu", source),
-        "plan_b.cuh, that is secret/plan_b.cuh, needs <vector>",
-    )
+    redactor = with_source(explanation, "/src/slow.cu", source)
+    sent = restored(redactor, "plan_b.cuh, that is secret/plan_b.cuh, needs <vector>")
     assert not any(name in sent for name in ("plan_b", "secret"))
     assert "<vector>" in sent
     redactor = with_source(explanation, "/src/my secret\tfile.cu", "int a;")

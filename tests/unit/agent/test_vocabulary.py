@@ -28,7 +28,7 @@ def assert_all_are_known(tool_input: ToolInput, text: str) -> None:
 
 def ids_in(words: Vocabulary, text: str) -> tuple[str, ...]:
     prose = words.read(text)
-    assert not prose.problems, prose.problems
+    assert prose.problems == ()
     return prose.ids
 
 
@@ -39,9 +39,7 @@ def test_a_name_without_a_launch_is_of_the_one_in_focus() -> None:
     assert ids_in(words, "It takes {duration#0}.") == both[:1]
     assert ids_in(words_of(TOUR, focus=2), "It takes {duration}.") == both[1:]
     assert "#2}" not in evidence_summary(ToolInput(explained(TOUR), focus=2))
-
-
-def test_names_of_two_reports_are_told_apart() -> None:
+    # names of two reports
     words = words_of(*FLIP)
     text = "It took {duration#0}, now {duration#1.0}; {duration#0 > 5 * duration#1.0}."
     assert ids_in(words, text) == ("duration#0", "duration#1.0")
@@ -69,23 +67,22 @@ def test_constants_of_the_source_have_values() -> None:
     assert (prose.problems, prose.ids) == ((), ())
     assert str(prose) == "A tile has 8.19 kB (`kTile` 128 × `kDepth` 16 × 4 B)."
     hidden = words_of(TILES, show_source=False)
-    assert hidden.read("A tile has {kTile * 4 B}.").problems
-    assert hidden.read("It reads `item_tile[item + 3][k]`.").problems
+    for text in ("A tile has {kTile * 4 B}.", "It reads `item_tile[item + 3][k]`."):
+        assert hidden.read(text).problems
 
 
 def test_what_a_text_may_quote() -> None:
-    words = words_of(TILES)
+    """A proposal may choose sizes of the suggested code."""
+    words, loads = words_of(TILES), "It loads `item_tile[777]`."
     assert not words.read("It loads `float4` at slow.cu:17, from `from_item[kPerThread]`.").problems
-    assert words.read("It loads `item_tile[777]`.").problems
-    words = vocabulary(
-        ToolInput(explained(TILES)), ["item_tile[777]", "constexpr int kPitch = 777;"]
-    )
-    assert not words.read("It loads `item_tile[777]`.").problems
-    # a proposal may choose sizes of the suggested code
+    assert words.read(loads).problems
+    code = ["item_tile[777]", "constexpr int kPitch = 777;"]
+    words = vocabulary(ToolInput(explained(TILES)), code)
+    assert not words.read(loads).problems
     assert not words.read("Use a pitch of 777.", is_proposal=True).problems
     assert words.read("The pitch is 777.").problems
-    assert words.read("Use a pitch of 778.", is_proposal=True).problems
-    assert words.read("It gets 777 % faster.", is_proposal=True).problems
+    for text in ("Use a pitch of 778.", "It gets 777 % faster."):
+        assert words.read(text, is_proposal=True).problems
 
 
 @each_row("names", [FLIP, (TOUR,), ("stencil_march/slow",), ("gas_state/slow",)], few=1)

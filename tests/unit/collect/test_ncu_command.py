@@ -13,7 +13,7 @@ from keet.collect.profile_plan import ProfileRequest, _installed, find_ncu, ncu_
 from keet.errors import NotAvailable, UsageError
 from keet.formatting import command_lines
 from tests.conftest import REPORTS, Keet
-from tests.rows import each_row
+from tests.unit.collect.toolkit import program_at
 
 PROGRAM = ("./app", "-o", "its own", "--kernel", "x")
 
@@ -26,21 +26,14 @@ def after(words: list[str], option: str) -> str:
     return words[words.index(option) + 1]
 
 
-@each_row(
-    ("options", "words"),
-    [
-        ({"launch_count": 3}, "--launch-count 3"),
-        ({"launch_skip": 2}, "--launch-skip 2 --launch-count 1"),
-        (
-            {"kernel": "k", "launch_skip": 2, "launch_count": 3},
-            "--kernel-name regex:k --launch-skip 2 --launch-count 3",
-        ),
-    ],
-)
-def test_launches_by_number(options: dict[str, object], words: str) -> None:
-    line = shlex.join(command(**options))
-    assert words in line
-    assert "--kernel-id" not in line
+def test_launches_by_number() -> None:
+    for (kernel, skip, count), words in {
+        (None, None, 3): "--launch-count 3",
+        (None, 2, None): "--launch-skip 2 --launch-count 1",
+        ("k", 2, 3): "--kernel-name regex:k --launch-skip 2 --launch-count 3",
+    }.items():
+        line = shlex.join(command(kernel=kernel, launch_skip=skip, launch_count=count))
+        assert (words in line, "--kernel-id" in line) == (True, False)
 
 
 def test_a_colon_would_end_the_name_in_a_kernel_id() -> None:
@@ -104,15 +97,10 @@ def test_verbose_prints_the_complete_command(keet: Keet) -> None:
         assert recipe_options() not in shown
 
 
-def test_ncu_is_found_where_installers_put_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ncu_is_found_where_installers_put_it(tmp_path: Path, monkeypatch) -> None:
     """In $CUDA_HOME; without it and a PATH, the newest of the toolkits that are there."""
     for place in ("bin", "cuda-9.2/bin", "cuda-13.0/bin", "cuda-12.4/bin"):
-        ncu = tmp_path / place / "ncu"
-        ncu.parent.mkdir(parents=True)
-        ncu.write_text("#!/bin/sh\n")
-        ncu.chmod(0o755)
+        program_at(tmp_path / place / "ncu", "#!/bin/sh\n")
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
     assert find_ncu() == find_ncu(str(tmp_path / "bin/ncu")) == str(tmp_path / "bin/ncu")

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import struct
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.collect.plain_run import PlainRun, read_export, record_plain_run, status_text
-from keet.collect.recorder import read_recording
+from keet.collect.recorder import build_recorder, read_recording
 from keet.profile.run_table import Migrations
-from tests.unit.collect.toolkit import needs_compiler, use_toolkit
+from tests.unit.collect.toolkit import needs_compiler, program_at, use_toolkit
 
 STEP = ("launch", "_Z11smooth_stepPKfPf", "1000", "2200", "132", "1024", "400")
 OTHER = ("launch", "_Z4fillPfi", "500000", "500900", "64", "256", "2")
@@ -29,11 +30,9 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Path:
 def record(program: Path, folder: Path, *words: str) -> PlainRun:
     work = folder / "work"
     work.mkdir()
-    return record_plain_run([str(program), *words], work, lambda _: None, nothing_else)
-
-
-def nothing_else() -> PlainRun:
-    raise AssertionError("ncu is not asked here")
+    return record_plain_run(
+        [str(program), *words], work, lambda _: None, lambda: pytest.fail("ncu")
+    )
 
 
 @needs_compiler
@@ -91,8 +90,6 @@ def test_unfinished_launches_are_noted(program: Path, tmp_path: Path, wording) -
 @given(st.integers(0, 40_000))
 def test_a_record_that_was_cut_short(program_record: bytes, cut: int) -> None:
     """A killed program leaves a part of its file: every whole launch in it counts."""
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "1.0.rec").write_bytes(program_record[:cut])
         found = read_recording(Path(folder))
@@ -106,10 +103,7 @@ def program_record(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("record")
         program = use_toolkit(patch)
-        from keet.collect.recorder import build_recorder
-
-        library = build_recorder()
-        patch.setenv("CUDA_INJECTION64_PATH", str(library))
+        patch.setenv("CUDA_INJECTION64_PATH", str(build_recorder()))
         patch.setenv("KEET_RECORD_DIR", str(folder))
         subprocess.run([str(program), *STEP], check=True)
         return next(folder.glob("*.rec")).read_bytes()
@@ -120,10 +114,7 @@ def test_another_recorder_is_used_if_cupti_fails(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_CUPTI_ERROR", "1")
-    nsys = tmp_path / "bin" / "nsys"
-    nsys.parent.mkdir(exist_ok=True)
-    nsys.write_text(NSYS)
-    nsys.chmod(0o755)
+    nsys = program_at(tmp_path / "bin" / "nsys", NSYS)
     monkeypatch.setenv("PATH", f"{nsys.parent}:/usr/bin:/bin")
     found = record(program, tmp_path, *STEP)
     assert found.table.recorder == "nsys"
@@ -151,12 +142,9 @@ db.commit()
 """
 
 
-def test_an_export_without_kernels(tmp_path: Path) -> None:
+def test_an_export_without_kernels_and_how_a_program_ended(tmp_path: Path) -> None:
     database = tmp_path / "run.sqlite"
     sqlite3.connect(database).close()
     assert read_export(database) == []
-
-
-def test_how_a_program_ended() -> None:
     told = {7: "exit code 7", 139: "signal SIGSEGV (exit code 139)", 255: "exit code 255"}
     assert {status: status_text(status) for status in told} == told

@@ -24,18 +24,17 @@ from keet.report import read_profile
 from keet.report.run_table import read_run_table
 from tests.conftest import REPORTS, Keet
 from tests.rows import mostly_slow
-from tests.unit.collect.toolkit import RUNS, needs_compiler, use_toolkit
+from tests.unit.collect.toolkit import RUNS, SMI, needs_compiler, program_at, use_toolkit
 
 PROFILED_WAITS = read_profile(RUNS / "waits.ncu-repz").launches
 SHAPE = ((65536, 1, 1), (256, 1, 1))
 
 
 def run_of(*kernels: tuple[str, int], process: int = 0) -> list[Record]:
-    records = []
-    for number, (name, ns) in enumerate(kernels):
-        start = 10_000 * number
-        records.append(Record(name, name, *SHAPE, start, start + ns, 0, process, number))
-    return records
+    return [
+        Record(name, name, *SHAPE, 10_000 * n, 10_000 * n + ns, 0, process, n)
+        for n, (name, ns) in enumerate(kernels)
+    ]
 
 
 def plain_of(*records: Record) -> PlainRun:
@@ -122,10 +121,8 @@ class Bench:
         self.keet, self.folder = keet, folder
         self.program = use_toolkit(monkeypatch)
         self.tools = folder / "bin"
-        self.tools.mkdir()
-        for name, text in {"ncu": NCU, "nvidia-smi": "#!/bin/sh\necho 'GPU 0: H200'\n"}.items():
-            (self.tools / name).write_text(text)
-            (self.tools / name).chmod(0o755)
+        for name, text in {"ncu": NCU, "nvidia-smi": SMI}.items():
+            program_at(self.tools / name, text)
         monkeypatch.setenv("PATH", f"{self.tools}:{os.environ['PATH']}")
         self.report = folder / "r.ncu-rep"
 
@@ -138,8 +135,7 @@ class Bench:
         return self.keet(*done, *words, width=200)
 
     def asked(self) -> list[list[str]]:
-        lines = (self.tools / "words.jsonl").read_text().splitlines()
-        return [json.loads(line) for line in lines]
+        return [*map(json.loads, (self.tools / "words.jsonl").read_text().splitlines())]
 
     def chosen(self, call: int = 0) -> str:
         words = self.asked()[call]
@@ -147,8 +143,7 @@ class Bench:
         return words[words.index("--kernel-id") + 1]
 
     def left(self) -> list[str]:
-        known = {"bin", "cache"}
-        return sorted(path.name for path in self.folder.iterdir() if path.name not in known)
+        return sorted({path.name for path in self.folder.iterdir()} - {"bin", "cache"})
 
 
 @pytest.fixture
@@ -173,14 +168,19 @@ def test_the_launches_that_matter(bench: Bench, wording) -> None:
     wording(without_times(done.err))
     assert bench.left() == BOTH
     profile = read_profile(bench.report)
-    assert [(each.launch, each.number, each.ns) for each in profile.run.profiled] == [(0, 2, 1216)]
-    position = profile.in_run and profile.in_run.of(0)
+    (linked,), position = profile.run.profiled, profile.in_run.of(0)
+    assert (linked.launch, linked.number, linked.ns) == (0, 2, 1216)
     assert (position.launches, position.known_by) == (400, "launch")
 
 
 @pytest.mark.slow
 def test_a_kernel_that_can_not_be_replayed(bench: Bench, wording) -> None:
-    """It is left out with its reason, and the others are profiled."""
+    """It is left out with its reason, and the others are profiled. One that was not chosen ends
+    profiling."""
+    bench.answers({"log": '==ERROR== Failed to profile "1:7:other:2" in process 7\n'})
+    assert (bench.profile(*STEPS).code, len(bench.asked())) == (3, 1)
+    (bench.tools / "words.jsonl").unlink()
+    (bench.folder / "r.run.json").unlink()
     bench.answers(HANGS, {"report": report("waits")})
     done = bench.profile(*WAITS, options=["--kernel-timeout", "0.3"])
     assert done.code == 0
@@ -217,15 +217,6 @@ def test_what_is_told(name: str, bench: Bench, wording) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_that_does_not_end(bench: Bench) -> None:
-    """A program that forks may hang under ncu when it is done."""
-    bench.answers({"log": PROFILED.format(STEP), "hangs": True, **MANY})
-    done = bench.profile(*STEPS, options=["--max-minutes", "0.01"])
-    assert "stopped after --max-minutes" in done.err
-    assert (done.code, bench.left()) == (0, BOTH)
-
-
-@pytest.mark.slow
 def test_the_programs_exit_code_is_kept_and_what_recording_costs_is_told(bench: Bench) -> None:
     bench.answers(MANY)
     done = bench.profile(*STEPS, "delivered", "abort", options=["--check-overhead"])
@@ -235,9 +226,7 @@ def test_the_programs_exit_code_is_kept_and_what_recording_costs_is_told(bench: 
 
 
 @pytest.mark.slow
-def test_without_a_recorder_ncu_times_the_launches(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, wording
-) -> None:
+def test_without_a_recorder_ncu_times_the_launches(bench: Bench, monkeypatch, wording) -> None:
     monkeypatch.setenv("CUDA_INJECTION64_PATH", "/another/tool.so")
     bench.answers({"report": str(REPORTS / "metrics_only.ncu-repz")}, {"report": report("waits")})
     done = bench.profile()
@@ -323,9 +312,7 @@ def test_existing_files_are_replaced_only_with_force(bench: Bench, wording) -> N
 
 
 @pytest.mark.slow
-def test_a_program_that_changes_its_folder(
-    bench: Bench, keet: Keet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_changes_its_folder(bench: Bench, keet: Keet, monkeypatch) -> None:
     """The recorder is told absolute paths, whatever -o and the cache are."""
     monkeypatch.chdir(bench.folder)
     monkeypatch.setenv("KEET_CACHE", "cache")
@@ -336,9 +323,7 @@ def test_a_program_that_changes_its_folder(
     assert bench.left() == BOTH
 
 
-SLEEPS = (
-    "if call.get('sleeps'):\n    (home / 'ready').touch()\n    import time\n    time.sleep(3600)\n"
-)
+SLEEPS = "if call.get('sleeps'):\n (home / 'ready').touch()\n import time\n time.sleep(3600)\n"
 
 
 @pytest.mark.slow
@@ -383,25 +368,21 @@ def test_a_report_without_a_plain_run_does_not_inherit_a_table(bench: Bench) -> 
 
 
 @pytest.mark.slow
-def test_a_stuck_kernel_that_was_not_chosen_ends_profiling(bench: Bench) -> None:
-    bench.answers({"log": '==ERROR== Failed to profile "1:7:other:2" in process 7\n'})
-    assert bench.profile(*STEPS).code == 3
-    assert len(bench.asked()) == 1
-
-
-@pytest.mark.slow
-def test_the_program_is_ended_whatever_it_is_called(bench: Bench) -> None:
-    """Names that begin like parts of ncu, and a shell that would start the next program."""
-    waits = bench.tools / "shallow_ncu"
-    waits.write_text("#!/bin/sh\nsleep 1000\nsleep 1000\n")
-    waits.chmod(0o755)
+def test_a_run_that_does_not_end_whatever_the_program_is_called(bench: Bench) -> None:
+    """It may hang under ncu when it is done, if it forks. Names that begin like parts of ncu, and a
+    shell that would start the next program."""
+    waits = program_at(bench.tools / "shallow_ncu", "#!/bin/sh\nsleep 1000\nsleep 1000\n")
     ncu = bench.tools / "ncu"
     ncu.write_text(ncu.read_text().replace('["sleep", "1000"]', f'["{waits}"]'))
     bench.answers({"log": PROFILED.format(STEP), "hangs": True, **MANY})
-    done = bench.profile(*STEPS, options=["--kernel-timeout", "0.3"])
-    assert "made no progress" in done.err
-    assert (done.code, bench.left()) == (0, BOTH)
-    assert not is_left(waits)
+    for option, told in (
+        ("--kernel-timeout 0.3", "made no progress"),
+        ("--max-minutes 0.01", "stopped after --max-minutes"),
+    ):
+        done = bench.profile(*STEPS, options=["--force", *option.split()])
+        assert told in done.err
+        assert (done.code, bench.left()) == (0, BOTH)
+        assert not is_left(waits)
 
 
 @pytest.mark.slow
@@ -411,17 +392,13 @@ def test_arguments_that_are_no_text_and_a_cache_that_can_not_be_written(
     monkeypatch.setenv("KEET_CACHE", "/proc/nothing")
     bench.answers(MANY)
     done = bench.profile(*STEPS, "caf\udce9")
-    assert done.code == 0
-    assert "recorded with CUPTI" in done.err
-    run = read_profile(bench.report).run
-    assert run.command[-1] == "caf\\udce9"
+    assert (done.code, "recorded with CUPTI" in done.err) == (0, True)
+    assert read_profile(bench.report).run.command[-1] == "caf\\udce9"
 
 
 def test_a_program_that_can_not_be_run(bench: Bench, wording) -> None:
     bench.answers({})
-    bench.program = bench.folder / "script"
-    bench.program.write_text("no interpreter")
-    bench.program.chmod(0o755)
+    bench.program = program_at(bench.folder / "script", "no interpreter")
     done = bench.profile()
     assert done.code == 2
     wording(without_times(done.err))

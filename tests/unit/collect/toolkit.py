@@ -16,9 +16,20 @@ from tests.conftest import REPORTS
 FAKE = REPORTS.parent / "fake_cupti"
 RUNS = REPORTS.parent / "runs"
 
+SMI = "#!/bin/sh\necho 'GPU 0: H200'\n"
+"""An nvidia-smi."""
+
 needs_compiler = pytest.mark.skipif(
     shutil.which("cc") is None, reason="the recorder is compiled: there is no C compiler here"
 )
+
+
+def program_at(path: Path, text: str) -> Path:
+    """A script that can be run."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
 
 
 def use_toolkit(monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -92,7 +92,7 @@ FASTER = replaced("TIME=2000", "TIME=1000")
 
 
 def optimize(task: Task, folder: Path, *edits: Edit) -> OptimizeDocument:
-    engine = Engine(task, folder, ScriptedProposer(*edits), LocalRunner(lambda _: None))
+    engine = Engine(task, folder, ScriptedProposer(*edits), LocalRunner())
     return engine.run()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from keet.errors import NotAvailable, UsageError
 from keet.optimize.task import Limits
-from tests.unit.collect.toolkit import needs_compiler, use_toolkit
+from tests.unit.collect.toolkit import needs_compiler, program_at, use_toolkit
 from tests.unit.optimize.bench import (
     FASTER,
     KERNEL,
@@ -47,9 +47,8 @@ def test_a_gain_is_kept_and_the_source_stays(source: Path, tmp_path: Path) -> No
     edits = (both(FASTER, added("AFTER='sleep 1000 &'")), again)
     found = optimize(task_of(source, rounds=2), tmp_path / "rounds", *edits)
     assert outcomes(found) == ["kept", "kept"]
-    assert found.best is not None
-    assert found.best.times.speedup == pytest.approx(5.0)
-    assert found.best.times.before_us == pytest.approx(800.0)
+    times = found.best.times
+    assert (times.speedup, times.before_us) == pytest.approx((5.0, 800.0))
     assert [each.of_original for each in found.rounds] == pytest.approx([0.5, 0.2])
     assert (source / "kernel.cu").read_text() == KERNEL
     assert "+TIME=400" in Path(found.best.patch).read_text()
@@ -93,10 +92,7 @@ CHEATS = (
 
 @pytest.mark.parametrize("table", [OUTCOMES, CHEATS], ids=["outcomes", "cheats"])
 def test_what_is_not_kept(
-    table: Sequence[tuple[Edit, str]],
-    source: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    table: Sequence[tuple[Edit, str]], source: Path, tmp_path: Path, monkeypatch
 ) -> None:
     """No program gets the user's keys."""
     monkeypatch.setenv("OPENAI_API_KEY", "not-for-programs-1234")
@@ -146,7 +142,6 @@ def test_a_renamed_kernel_counts(source: Path, tmp_path: Path) -> None:
     task = task_of(source, kernel="step")
     found = optimize(task, tmp_path / "rounds", both(added("NAME=_Z4fastPf"), FASTER))
     assert outcomes(found) == ["kept"]
-    assert found.best is not None
     assert found.best.times.speedup == pytest.approx(2.0)
     with pytest.raises(UsageError):
         optimize(task_of(source, kernel="other"), tmp_path / "other", FASTER)
@@ -184,18 +179,14 @@ sys.exit(subprocess.call(words[at + 2:]))
 """
 
 
-def test_programs_are_profiled_where_ncu_is(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_programs_are_profiled_where_ncu_is(source: Path, tmp_path: Path, monkeypatch) -> None:
     report = Path(__file__).parents[3] / "kernels_samples/matrix_flip/slow.ncu-rep"
     tools, log = tmp_path / "bin", tmp_path / "words"
-    tools.mkdir()
-    (tools / "ncu").write_text(NCU.replace("LOG", str(log)).replace("REPORT", str(report)))
-    (tools / "ncu").chmod(0o755)
+    program_at(tools / "ncu", NCU.replace("LOG", str(log)).replace("REPORT", str(report)))
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     found = optimize(task_of(source), tmp_path / "rounds", FASTER)
     assert outcomes(found) == ["kept"]
-    assert found.left is not None
+    assert found.left
     first, second = map(ast.literal_eval, log.read_text().splitlines())
     assert first[first.index("--kernel-id") + 1] == "::regex:^(_Z4stepPf)$:^(1)$"
     assert second[-3:] == ["sh", "-c", "sh run.sh"]

@@ -20,7 +20,7 @@ from keet.optimize.judging import compare_times, judge
 from keet.optimize.measure import Measurement, difference, goal_launches, typical_launches
 from keet.optimize.runners import Command, Result, Run, VariantResult, export_commands
 from tests.rows import each_row
-from tests.unit.collect.toolkit import needs_compiler, use_toolkit
+from tests.unit.collect.toolkit import needs_compiler, program_at, use_toolkit
 from tests.unit.optimize.bench import task_of
 
 
@@ -60,9 +60,7 @@ def test_outputs(wanted: bytes, given: bytes | None, how: Any, is_right: bool) -
 
 
 @needs_compiler
-def test_records_are_read_as_keet_profile_reads_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_are_read_as_keet_profile_reads_them(tmp_path: Path, monkeypatch) -> None:
     program = use_toolkit(monkeypatch)
     words = ["launch", "_Z4stepPf", "1000", "2200", "132", "1024", "4"]
     words += ["launch", "_Z4fillPfi", "5000", "9000", "64", "256", "2"]
@@ -71,6 +69,8 @@ def test_records_are_read_as_keet_profile_reads_them(
     launches = measure.read_records(tmp_path / "records")
     assert [each[:4] for each in launches] == [(r.name, r.full, r.start, r.end) for r in known]
     assert measure.busy_time(launches) == sum(each.end - each.start for each in known) - 800
+    text = measure.ends_of(b"first error" + b"." * 10_000 + b"last line", 100)
+    assert (text[:11], text[-9:], len(text) < 120) == ("first error", "last line", True)
     assert measure.kernel_times(launches)[0] == ["_Z4fillPfi", "fill(float*, int)", 2, 8000]
     damaged = tmp_path / "damaged"
     damaged.mkdir()
@@ -126,22 +126,28 @@ def request(folder: Path, **values: object) -> Path:
     return folder
 
 
-def test_builds_of_several_requests_run_at_one_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def measurement(folder: Path, **values: object) -> Measurement:
+    """Of a request with its own folder for work."""
+    work = folder.with_suffix(".work")
+    work.mkdir()
+    return Measurement(request(folder, **values), work, folder / "result")
+
+
+def runs_in(folder: Path) -> list[dict[str, Any]]:
+    result = json.loads((folder / "result/result.json").read_text())
+    runs: list[dict[str, Any]] = result["variants"]["before"]["runs"]
+    return runs
+
+
+def test_builds_of_several_requests_run_at_one_time(tmp_path: Path, monkeypatch) -> None:
     """Each waits for the other one. A damaged request does not stop the others."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     build = f"touch {tmp_path}/%s; until test -e {tmp_path}/%s; do sleep 0.02; done; touch app"
-    folders = [
-        request(tmp_path / "first", build=build % ("a", "b")),
-        request(tmp_path / "second", build=build % ("b", "a")),
-        request(tmp_path / "third", build="true", files={"measure.py": "0"}),
+    measurements = [
+        measurement(tmp_path / "first", build=build % ("a", "b")),
+        measurement(tmp_path / "second", build=build % ("b", "a")),
+        measurement(tmp_path / "third", build="true", files={"measure.py": "0"}),
     ]
-    measurements = []
-    for folder in folders:
-        work = tmp_path / f"{folder.name}.work"
-        work.mkdir()
-        measurements.append(Measurement(folder, work, folder / "result"))
     *built, damaged = measure.at_one_time(Measurement.build, measurements)
     assert damaged.problem
     for one in built:
@@ -158,12 +164,8 @@ def test_what_timed_runs_left_is_restored(tmp_path: Path, monkeypatch: pytest.Mo
     given |= {"check": "test -f a && test -L b && test -s c/d && test ! -e old", "digest": ""}
 
     def checks(name: str) -> list[int]:
-        folder = request(tmp_path / name, **given, id=name)
-        work = tmp_path / f"{name}.work"
-        work.mkdir()
-        measure.measure_together([Measurement(folder, work, folder / "result")])
-        result = json.loads((folder / "result/result.json").read_text())
-        return [each["check"]["exit"] for each in result["variants"]["before"]["runs"]]
+        measure.measure_together([measurement(tmp_path / name, **given, id=name)])
+        return [each["check"]["exit"] for each in runs_in(tmp_path / name)]
 
     assert checks("whole") == [0, 0, 0, 0]
     monkeypatch.setattr(measure.tarfile.TarFile, "extractall", lambda *_: Path("/nowhere").stat())
@@ -179,25 +181,18 @@ echo $$ > out
 
 def test_a_run_that_fails_beside_others_is_repeated_alone(tmp_path: Path) -> None:
     """What a timed run left is checked later; no later run finds it."""
-    run = ALONE.format(lock=tmp_path / "lock") + f"find {tmp_path} -name out >> {tmp_path}/outputs"
+    count = f"find {tmp_path} -name out | wc -l >> {tmp_path}/outputs"
+    run = ALONE.format(lock=tmp_path / "lock") + count
     limits = {**LIMITS, "run_s": 20, "check_s": 20}
     given = {"build": "true", "run": run, "check": "test -s out", "repeats": 3, "once": []}
-    measurements = []
-    for name in ("first", "second"):
-        folder = request(tmp_path / name, **given, limits=limits, id=name, digest="")
-        (tmp_path / f"{name}.work").mkdir()
-        place = (folder, tmp_path / f"{name}.work", folder / "result")
-        measurements.append(Measurement(*place))
-    measure.measure_together(measurements)
-    for name in ("first", "second"):
-        result = json.loads((tmp_path / name / "result/result.json").read_text())
-        runs = result["variants"]["before"]["runs"]
-        assert [(r["warmup"], r["exit"], r["check"]["exit"]) for r in runs] == [
-            (True, 0, 0),
-            *[(False, 0, 0)] * 3,
-        ]
-    outputs = (tmp_path / "outputs").read_text().splitlines()
-    assert len(outputs) == 8, "each run finds its own output alone"
+    given |= {"limits": limits, "digest": ""}
+    folders = [tmp_path / name for name in ("first", "second")]
+    measure.measure_together([measurement(each, **given, id=each.name) for each in folders])
+    for folder in folders:
+        runs = [(r["warmup"], r["exit"], r["check"]["exit"]) for r in runs_in(folder)]
+        assert runs == [(True, 0, 0), *[(False, 0, 0)] * 3]
+    timed = (tmp_path / "outputs").read_text().split()[-6:]
+    assert timed == ["1"] * 6, "each finds its own output alone; first runs are beside each other"
 
 
 NCU = """\
@@ -212,26 +207,17 @@ esac
 
 def test_texts_of_ncus_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An ncu that does not know an option is asked without it."""
-    (tmp_path / "ncu").write_text(NCU)
-    (tmp_path / "ncu").chmod(0o755)
+    program_at(tmp_path / "ncu", NCU)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     report = tmp_path / "before.ncu-rep"
-    folder = request(tmp_path / "request", build="true", profile={"exports": export_commands()})
-    measurement = Measurement(folder, tmp_path, folder / "result")
-    measurement.build()
-    assert measurement.export(report) == []
+    done = measurement(tmp_path / "request", build="true", profile={"exports": export_commands()})
+    done.build()
+    assert done.export(report) == []
     assert (tmp_path / "before.details.txt").read_text() == "DRAM Throughput\n"
     assert (tmp_path / "before.source.csv").read_text() == "Address,Source\n"
     (tmp_path / "ncu").write_text("#!/bin/sh\necho no license; exit 1\n")
-    assert measurement.export(report) == ["details.txt: no license", "source.csv: no license"]
+    assert done.export(report) == ["details.txt: no license", "source.csv: no license"]
     assert not (tmp_path / "before.details.txt").exists()
-
-
-def test_long_outputs_keep_both_ends() -> None:
-    text = measure.ends_of(b"first error" + b"." * 10_000 + b"last line", 100)
-    assert text.startswith("first error")
-    assert text.endswith("last line")
-    assert len(text) < 120
 
 
 def test_the_script_needs_the_standard_library_alone() -> None:

@@ -26,23 +26,15 @@ from keet.optimize.runners import (
 )
 from keet.optimize.task import Waiting
 from tests.unit.collect.toolkit import needs_compiler, use_toolkit
-from tests.unit.optimize.bench import (
-    FASTER,
-    ScriptedProposer,
-    make_source,
-    outcomes,
-    task_of,
-)
+from tests.unit.optimize.bench import FASTER, ScriptedProposer, make_source, outcomes, task_of
 from tests.unit.optimize.fake_runner import answer, result_of
 
 
 def waiting_request(source: Path, folder: Path) -> Request:
     """That of the original, in the folder of requests."""
-    engine = Engine(
-        task_of(source), folder / "rounds", ScriptedProposer(FASTER), FolderRunner(folder / "at")
-    )
+    proposer, runner = ScriptedProposer(FASTER), FolderRunner(folder / "at")
     with pytest.raises(Waiting):
-        engine.run()
+        Engine(task_of(source), folder / "rounds", proposer, runner).run()
     (placed,) = (folder / "at").iterdir()
     return read_request(placed)
 
@@ -118,7 +110,7 @@ def test_files_of_a_result(source: Path, tmp_path: Path) -> None:
 def test_runners_that_do_not_exist() -> None:
     for name in ("", "remote", "command:", "folder:", "command:ssh gpu"):
         with pytest.raises(UsageError):
-            open_runner(name, lambda _: None)
+            open_runner(name)
 
 
 @needs_compiler
@@ -138,9 +130,7 @@ def test_a_command_runs_the_script(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @needs_compiler
 @pytest.mark.slow
-def test_the_script_measures_all_requests_of_a_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_script_measures_all_requests_of_a_folder(tmp_path: Path, monkeypatch) -> None:
     source = make_source(tmp_path, use_toolkit(monkeypatch))
     request = waiting_request(source, tmp_path)
     script = request.folder / "measure.py"
