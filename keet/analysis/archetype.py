@@ -41,7 +41,6 @@ from keet.documents.finding import Place
 from keet.evidence import Evidence
 from keet.profile import Launch
 from keet.profile.launch import file_name
-from keet.units import Quantity
 
 Opcodes = Mapping[str, float]
 """Executed warp instructions by opcode; empty if the report has none."""
@@ -246,7 +245,7 @@ def skipped_ahead_share(view: LaunchView) -> Evidence | None:
         return None
     of = "samples" if view.table.samples else "executed instructions"
     label = f"of the {of} are where curand_init skips ahead"
-    return view.ledger.derived("skipped_ahead", Quantity(100 * part, "%"), label, source)
+    return view.share("skipped_ahead", part, label, source)
 
 
 def init_places(view: LaunchView) -> tuple[Place, ...]:
@@ -324,7 +323,7 @@ def called_share(view: LaunchView) -> Evidence | None:
     if not part:
         return None
     label = "of the samples are in routines outside of the kernel's code"
-    return view.ledger.derived("called_code", Quantity(100 * part, "%"), label)
+    return view.share("called_code", part, label)
 
 
 def runs_more(view: LaunchView) -> bool:

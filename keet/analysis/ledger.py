@@ -55,11 +55,13 @@ class Ledger:
         quantity: Quantity | Number,
         label: str,
         *sources: Evidence,
+        unit: str = "",
         line: str | None = None,
     ) -> Evidence:
-        """Enter a number that keet computed from others, or summed over the code of a line."""
+        """Enter a number that keet computed from others, or summed over the code of a line.
+        `unit`: of a plain number."""
         if not isinstance(quantity, Quantity):
-            quantity = Quantity(quantity, "")
+            quantity = Quantity(quantity, unit)
         evidence = self._entries.get(name if line is None else (name, line))
         if evidence is None:
             ids = tuple(map(_id_of, sources)) or None
@@ -71,7 +73,7 @@ class Ledger:
         self, name: str, part: float, label: str, *sources: Evidence, line: str | None = None
     ) -> Evidence:
         """Enter a share, 0 to 1, as a percentage."""
-        return self.derived(name, Quantity(100 * part, "%"), label, *sources, line=line)
+        return self.derived(name, 100 * part, label, *sources, unit="%", line=line)
 
     def numbers(
         self, prefix: str, *sources: Evidence, line: str | None = None
@@ -79,8 +81,7 @@ class Ledger:
         """Enters numbers whose names begin with `prefix`: `enter(name, value, label, unit="")`."""
 
         def enter(name: str, value: Number, label: str, unit: str = "") -> Evidence:
-            amount = Quantity(value, unit)
-            return self.derived(f"{prefix}{name}", amount, label, *sources, line=line)
+            return self.derived(f"{prefix}{name}", value, label, *sources, unit=unit, line=line)
 
         return enter
 
@@ -88,14 +89,13 @@ class Ledger:
         """`None` if `under` is 0: the ratio is unknown, not zero."""
         if not under.value:
             return None
-        return self.derived(name, Quantity(over.value / under.value, ""), label, over, under)
+        return self.derived(name, over.value / under.value, label, over, under)
 
     def percent(self, name: str, label: str, part: Evidence, whole: Evidence) -> Evidence | None:
         """A part as a percentage of a whole; `None` if the whole is 0."""
         if not whole.value:
             return None
-        share = Quantity(100 * part.value / whole.value, "%")
-        return self.derived(name, share, label, part, whole)
+        return self.derived(name, 100 * part.value / whole.value, label, part, whole, unit="%")
 
     def _add(  # noqa: PLR0913, PLR0917 - what evidence is made of
         self,

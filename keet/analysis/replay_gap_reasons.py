@@ -165,7 +165,7 @@ class _Case:
         self._facts, self._table = facts, facts.positions.table
 
     def _number(self, name: str, value: float, unit: str, label: str) -> Evidence:
-        return self._view.ledger.derived(name, Quantity(value, unit), label)
+        return self._view.derived(name, Quantity(value, unit), label)
 
     # --- managed and host memory
 
@@ -292,7 +292,7 @@ class _Case:
         if now is None or most is None or not now.value > 0:
             return None
         hertz, label = Quantity(most.value, most.unit).to("hz"), "highest SM clock of the GPU"
-        highest = self._view.ledger.derived("highest_sm_clock", hertz, label, most)
+        highest = self._view.derived("highest_sm_clock", hertz, label, most)
         enough = highest.value / now.value >= self._gap.factor / SIMILAR
         words = "the replay ran at {now}, and this GPU goes up to {highest}"
         return _answer("likely" if enough else "ruled_out", words, now=now, highest=highest)

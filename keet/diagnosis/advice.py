@@ -22,7 +22,6 @@ from keet.diagnosis.finding import HERE, Advice, Because, Finding
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.findings import findings
-from keet.units import Quantity
 
 _MAX_PLACES = 3
 
@@ -75,8 +74,7 @@ def _executed(view: LaunchView, opcodes: Collection[str]) -> Iterator[Evidence]:
         count = view.count(opcode)
         if source is not None and count and math.isfinite(count):
             label = f"executed {opcode} instructions"
-            amount = Quantity(int(count), "inst")
-            yield view.ledger.derived(f"executed_{opcode}", amount, label, source)
+            yield view.derived(f"executed_{opcode}", int(count), label, source, unit="inst")
 
 
 def _places(view: LaunchView, addresses: Sequence[int]) -> tuple[Place, ...]:

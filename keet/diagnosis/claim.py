@@ -184,13 +184,13 @@ def stated_amount(view: LaunchView, what: str, amount: Quantity, *sources: Evide
     """An amount that the model states, as evidence. Its name contains the value, because another
     claim may state another amount."""
     name = f"claimed.{what}.{float(amount.value)!r}"
-    return view.ledger.derived(name, amount, f"{what} needed, as the model states", *sources)
+    return view.derived(name, amount, f"{what} needed, as the model states", *sources)
 
 
 def stated_share(view: LaunchView, what: str, removed: float, *sources: Evidence) -> Evidence:
     name = f"claimed.{what}.removed.{removed!r}"
     label = f"of {what} can go, as the model states"
-    return view.ledger.share(name, removed, label, *sources)
+    return view.share(name, removed, label, *sources)
 
 
 def removable(removed: float) -> float:

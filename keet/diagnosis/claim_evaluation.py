@@ -317,7 +317,7 @@ def _computed(  # noqa: PLR0913 - a claim as a candidate, and of what
         amount = Quantity(float(duration.value) * of_time * stated.kept, duration.unit)
         name = f"claimed.floor.{unit}.{stated.kept:.4g}"
         label = f"time of {spoken_unit(unit)} for the rest of its work, by the model's claim"
-        least = view.ledger.derived(name, amount, label, duration)
+        least = view.derived(name, amount, label, duration)
     result = EvaluatedClaim(
         claim=claim,
         supported=possible >= WORTH,

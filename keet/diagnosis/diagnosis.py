@@ -180,7 +180,7 @@ def order_reason(
     gains_less = other.possible > worth[0].possible
     if first_gain == other_gain or (gains_less and is_doubtful):
         return None  # neither saves more, or neither is certain
-    derived = model.view.ledger.derived
+    derived = model.view.derived
     gains = [
         derived(f"possible.{cause.candidate.id}", cause.possible, "times faster if fixed")
         for cause in (worth[0], other)

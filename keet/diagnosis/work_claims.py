@@ -57,7 +57,7 @@ from keet.findings.launch_bound import LAUNCH_GAP_NS, STEP_WORK
 from keet.findings.no_tensor_core import TENSOR_WORK
 from keet.findings.small_grid import PARTIAL_WAVE
 from keet.formatting import capitalized
-from keet.units import Quantity
+from keet.units import Number, Quantity
 
 WAVEFRONT = 128
 """Most bytes that shared memory delivers per wavefront."""
@@ -120,17 +120,20 @@ def _traffic(model: TimeModel, name: str, direction: str = "") -> _Traffic | Non
     for key, count in counted.items():
         if count is not None and level.size > 1:
             what = "hot line" if level.unit == HOT_LINE else f"{name} {key}"
-            amount = Quantity(count.value * level.size, "byte")
-            counted[key] = view.ledger.derived(f"bytes.{what}", amount, f"bytes {what}", count)
+            counted[key] = _bytes(view, what, count.value * level.size, f"bytes {what}", count)
     wanted = [part for key, part in counted.items() if direction in ("", key)]
     measured = [part for part in wanted if part is not None]
     if not measured or len(measured) < len(wanted):
         return None
     whole = sum(float(part.value) for part in counted.values() if part is not None)
     label = f"{direction or 'moved'} by {level.label}"
-    amount = Quantity(sum(part.value for part in measured), "byte")
-    moved = view.ledger.derived(f"bytes.{name}.{direction or 'moved'}", amount, label, *measured)
+    total = sum(part.value for part in measured)
+    moved = _bytes(view, f"{name}.{direction or 'moved'}", total, label, *measured)
     return _Traffic(name, level, moved, whole)
+
+
+def _bytes(view: LaunchView, name: str, amount: Number, label: str, *sources: Evidence) -> Evidence:
+    return view.derived(f"bytes.{name}", amount, label, *sources, unit="byte")
 
 
 def _stated(  # noqa: PLR0913, PLR0917 - what is claimed, and of what
@@ -197,8 +200,8 @@ def _stored(view: LaunchView, traffic: _Traffic) -> Evidence | None:
     stored, arrived = stored_bytes(view.launch), view.value(traffic.level.written)
     if not stored or not arrived:
         return None
-    amount = Quantity(min(stored, arrived * traffic.level.size), "byte")
-    return view.ledger.derived(f"bytes.{traffic.name}.stored", amount, "stored by the kernel")
+    amount = min(stored, arrived * traffic.level.size)
+    return _bytes(view, f"{traffic.name}.stored", amount, "stored by the kernel")
 
 
 def _is_below_stored(  # noqa: PLR0913, PLR0917 - what was claimed, and what was moved
@@ -267,8 +270,8 @@ def _distinct(view: LaunchView, traffic: _Traffic, direction: str) -> Evidence |
         distinct = min(sum(of_arrays), float(traffic.moved.value))
     if not distinct:
         return None
-    name = f"bytes.{traffic.name}.{direction or 'both'}.distinct"
-    return view.ledger.derived(name, Quantity(distinct, "byte"), "distinct bytes", traffic.moved)
+    name = f"{traffic.name}.{direction or 'both'}.distinct"
+    return _bytes(view, name, distinct, "distinct bytes", traffic.moved)
 
 
 def _less_bytes(
@@ -438,9 +441,9 @@ def _by_opcode(view: LaunchView, name: str, spoken: str, opcodes: tuple[str, ...
 
 
 def _count(view: LaunchView, name: str, spoken: str, count: float) -> Evidence:
-    amount, total = Quantity(count, "inst"), view.get("inst_by_opcode")
-    sources = (total,) if total is not None else ()
-    return view.ledger.derived(f"instructions.{name}", amount, f"executed {spoken}", *sources)
+    total = view.get("inst_by_opcode")
+    label, sources = f"executed {spoken}", (total,) if total is not None else ()
+    return view.derived(f"instructions.{name}", count, label, *sources, unit="inst")
 
 
 def _effect(model: TimeModel, kind: _Class, removed: float) -> Effect:

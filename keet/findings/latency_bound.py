@@ -440,10 +440,10 @@ def _round_trips(view: LaunchView) -> Evidence | None:
     label = "loads that are waited for one after the other"
     iterations, _ = waits.awaited_iterations(view.code)
     if iterations:
-        return view.ledger.derived("round_trips", iterations, label)
+        return view.derived("round_trips", iterations, label)
     if waits.branches_part_loads.test(view):
         parted, _ = waits.parted_loads(view.code)
-        return view.ledger.derived("round_trips", parted, label)
+        return view.derived("round_trips", parted, label)
     if waits.dependent_loads.test(view):
         return None
     samples = Counter(
@@ -458,7 +458,7 @@ def _round_trips(view: LaunchView) -> Evidence | None:
     spread = 1 / alike / _chained(view.code, samples) if every else 0.0
     if spread < 1:
         return None
-    return view.ledger.derived("round_trips", spread, label)
+    return view.derived("round_trips", spread, label)
 
 
 def _chained(code: MachineCode, samples: Mapping[int, int]) -> float:

@@ -34,7 +34,6 @@ from keet.analysis.time_model import (
 )
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
-from keet.units import Quantity
 
 SHORT_LIVED = Parameter(256, "instructions per warp: starting a block matters", "judgement")
 # Where starting blocks is far from the GPU's rate, the place of a short block is empty for 200 to
@@ -166,10 +165,10 @@ def _lives(view: LaunchView, held: float) -> _Lives | None:
     if shape is None or active is None or waves is None or not waves.value:
         return None
     sources = (active, shape.grid, waves)
-    derived, cycles = view.ledger.derived, float(active.value) / float(waves.value)
+    cycles = float(active.value) / float(waves.value)
     return _Lives(
-        derived("block_life", Quantity(cycles, "cycle"), "a block's place is taken", *sources),
-        derived("warp_life", Quantity(held * cycles, "cycle"), "a warp is resident", *sources),
+        view.derived("block_life", cycles, "a block's place is taken", *sources, unit="cycle"),
+        view.derived("warp_life", held * cycles, "a warp is resident", *sources, unit="cycle"),
     )
 
 

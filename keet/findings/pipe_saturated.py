@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.archetype import PURPOSES, init_places, opcode_mix, skipped_ahead_share
-from keet.analysis.candidate import Candidate, kept_waits_without
+from keet.analysis.candidate import Candidate, kept_waits_by
 from keet.analysis.decisions.double_precision import double_precision
 from keet.analysis.decisions.replays import replays
 from keet.analysis.decisions.saturated import (
@@ -56,7 +56,6 @@ from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 from keet.formatting import capitalized
-from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.machine_code.launch_code import MachineCode
@@ -307,11 +306,8 @@ def _constants_too(
         ". The ADU pipe limits, too: it is busy for {reached:.0f}, mostly with loads of constants "
         "by an index{here} (their cache serves them for {busy:.0f} of the time)"
     )
-    here = view.here(None, constant_places(view))
-    return Sentence(words, reached=reached, busy=constants.busy, here=here), (
-        reached,
-        constants.busy,
-    )
+    here, shown = view.here(None, constant_places(view)), (reached, constants.busy)
+    return Sentence(words, reached=reached, busy=constants.busy, here=here), shown
 
 
 def _random_setup(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
@@ -407,8 +403,8 @@ def unit_work(view: LaunchView, model: TimeModel, unit: str) -> UnitWork:
         return UnitWork("", Sentence(beside, fma=fma), (fma,))
     if counts[kind] <= MAJORITY * every:
         return _some_passes(view) if unit == "L1" else UnitWork()
-    part = Quantity(100 * counts[kind] / every, "%")
-    share = view.ledger.derived("accesses_of_a_kind", part, "share of the memory instructions")
+    part, label = 100 * counts[kind] / every, "share of the memory instructions"
+    share = view.derived("accesses_of_a_kind", part, label, unit="%")
     text = "; {share:.0f} of the memory instructions {kind}"
     work = UnitWork(kind, Sentence(text, share=share, kind=_ACCESSES[kind].words), (share,))
     if kind == "shared" and (unread := _unread(view, work, every)):
@@ -418,12 +414,10 @@ def unit_work(view: LaunchView, model: TimeModel, unit: str) -> UnitWork:
 
 def _executed_accesses(view: LaunchView) -> dict[str, float]:
     """Warp instructions by kind of access."""
-    return {
-        kind: view.count(*_ACCESSES[kind].opcodes)
-        if view.opcodes
-        else sum(view.value(metric) or 0.0 for metric in _ACCESSES[kind].metrics)
-        for kind in _COUNTED
-    }
+    kinds = {kind: _ACCESSES[kind] for kind in _COUNTED}
+    if view.opcodes:
+        return {kind: view.count(*accesses.opcodes) for kind, accesses in kinds.items()}
+    return {kind: view.sum_of(*accesses.metrics) for kind, accesses in kinds.items()}
 
 
 _READ_OTHERWISE = ("LDSM", "ATOMS", "LD", "ATOM", "UTMASTG", "UBLKCP", "UBLKRED", "UTMAREDG")
@@ -453,7 +447,7 @@ def _unread(view: LaunchView, work: UnitWork, accesses: float) -> UnitWork | Non
         return None
     label = "bytes stored to shared memory over bytes read from it"
     ratio = moved["STS"] / max(moved["LDS"], 1.0)
-    times = view.ledger.derived("shared_stores_per_read", ratio, label)
+    times = view.derived("shared_stores_per_read", ratio, label)
     words = "{why}, and threads store {times:.1f} times the bytes there that they read"
     why = Sentence(words, why=work.why, times=times)
     return UnitWork("unread", why, (*work.evidence, times), left)
@@ -538,7 +532,7 @@ def _issue_slots(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         limit = model.pressure**SHARPNESS
         removed, gone = (1 - PIPE_WORK) * beside, (1 - PIPE_WORK) * limit
         others = _beside(view.code, "memory", "sync") if view.code else ()
-        waits = kept_waits_without(view, model, others, gone, removed * limit)
+        waits = kept_waits_by(view, model, dict.fromkeys(others, gone), removed * limit)
         effect = Effect(dict.fromkeys(("issue", "ALU", "ADU"), 1 - removed), waits)
     leads = all(ceiling.share <= busiest.share for ceiling in view.ceilings.ranked)
     said = Sentence(
@@ -563,7 +557,7 @@ def _issue_slots(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if mix:
         label = "of the executed instructions are not arithmetic on data"
         sources = [evidence for _, evidence in mix]
-        whole = view.ledger.share("instructions_beside", beside, label, *sources)
+        whole = view.share("instructions_beside", beside, label, *sources)
         parts = (
             Sentence("{share:.0f} {purpose}", share=source, purpose=source.label)
             for source in sources[:_NAMED_PURPOSES]
@@ -610,7 +604,7 @@ def _mix_beside(view: LaunchView) -> list[tuple[float, Evidence]]:
     else:
         return []
     return [
-        (share, view.ledger.share(f"beside.{kind}", share, label, executed))
+        (share, view.share(f"beside.{kind}", share, label, executed))
         for kind, label, share in shares
         if kind not in data
     ]

@@ -28,7 +28,6 @@ from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, SmallShare, absence, otherwise, when
-from keet.units import Quantity
 
 GATHERED = Parameter(
     0.9,
@@ -163,8 +162,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     gathers, is_shifted = gathered > MAJORITY, shifted.share > MAJORITY
     # In the order of its indices, the work needs fewer sectors of atomics as well.
     atomics = _scattered_atomics(view) if gathers else 0.0
-    amount = Quantity(sectors.value - ideal.value + atomics, "sector")
-    excess = view.ledger.derived("excess_sectors", amount, "excess", sectors, ideal)
+    amount = sectors.value - ideal.value + atomics
+    excess = view.derived("excess_sectors", amount, "excess", sectors, ideal, unit="sector")
     share = view.percent("excess_sectors_share", "global sectors beyond the ideal", excess, every)
     if share is None or share.value <= 0:
         return

@@ -46,7 +46,6 @@ from keet.analysis.time_model import (
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
-from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.machine_code.launch_code import MachineCode
@@ -165,7 +164,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         share = 1 - lone.executed
         active = min(WARP, (active - lone.executed) / share)
         label = "threads active where not one of the block works alone"
-        shown = view.ledger.derived("threads_beside_lone", Quantity(active, "thread"), label)
+        shown = view.derived("threads_beside_lone", active, label, unit="thread")
         words = "{text} Without the part in which one thread works while its block waits at a "
         words += "barrier, {shown:.1f}s are active."
         text, evidence = Sentence(words, text=text, shown=shown), (threads, shown)
@@ -208,7 +207,7 @@ def _with_loops(
     if max(executed, waiting) < NOTABLE_PART:
         return text, ()
     less = [
-        view.ledger.share(f"loops_{what}", share, label)
+        view.share(f"loops_{what}", share, label)
         for what, share, label in (
             ("even", ideal, "instructions that equal numbers of iterations save"),
             ("executed", executed, "instructions that regrouping the iterations saves"),

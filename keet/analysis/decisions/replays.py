@@ -17,7 +17,6 @@ from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import NOTABLE_PART, WIDEST, Parameter
 from keet.analysis.time_model import SLICE_SECTORS, Effect, TimeModel, l2_cycles
 from keet.evidence import Evidence, Sentence
-from keet.units import Quantity
 
 REPLAYED = Parameter(
     2.0, "largest ratio of L1 busy to LSU busy for accesses without replays", "judgement"
@@ -140,10 +139,8 @@ def sectors_per_lookup(view: LaunchView) -> Evidence | None:
     peak = SLICE_SECTORS.get(view.launch.device.compute_capability or "")
     if sectors is None or lookups is None or not lookups.value or peak is None:
         return None
-    per_lookup = Quantity(float(sectors.value) / float(lookups.value) * peak, "sector")
-    return view.ledger.derived(
-        "sectors_per_lookup", per_lookup, "sectors per lookup of L2", sectors, lookups
-    )
+    times, label = float(sectors.value) / float(lookups.value) * peak, "sectors per lookup of L2"
+    return view.derived("sectors_per_lookup", times, label, sectors, lookups, unit="sector")
 
 
 def single_sectors(view: LaunchView) -> float | None:
