@@ -254,9 +254,8 @@ def init_places(view: LaunchView) -> tuple[Place, ...]:
     calls = view.declared("curand_init", "calls of curand_init", r"\bcurand_init\s*\(")
     users_calls = tuple(place for place in calls if not is_of_toolkit(place.file))
     skipping = view.places_by("samples that skip ahead", _skipping(view))
-    return users_calls or tuple(
-        sorted(skipping, key=lambda place: file_name(place.file) == _HEADER)
-    )
+    by_caller = sorted(skipping, key=lambda place: file_name(place.file) == _HEADER)
+    return users_calls or tuple(by_caller)
 
 
 PURPOSES = {

@@ -64,10 +64,7 @@ def _wait_label(reasons: Sequence[str]) -> str:
         ("waits for instructions", {"no_instructions", "no_instruction"}),
         ("warps that wait for data", {"long_scoreboard", "short_scoreboard"}),
     )
-    return next(
-        (label for label, reasons_of in kinds if reasons_of.issuperset(reasons)),
-        "waits of this kind",
-    )
+    return next((label for label, of in kinds if of.issuperset(reasons)), "waits of this kind")
 
 
 _MAX_PLACES = 5
@@ -420,9 +417,7 @@ class LaunchView:
         without reading the code."""
         if self.launch.workload is not Workload.KERNEL:
             return False
-        if any(
-            self.launch.find(metric) is not None for metric in ("inst_executed", "samples_total")
-        ):
+        if any(map(self.launch.find, ("inst_executed", "samples_total"))):
             return self.code_absent == NO_COUNTS
         return self.launch.disassembly == NO_COUNTS
 

@@ -162,12 +162,8 @@ class LaunchLedger(Ledger):
 
     def look_up(self, slug: str) -> Evidence | None:
         """The entry with this slug; else the catalog metric of this id."""
-        entered = self.entry_with_slug(slug)
+        entered = next((piece for piece in self if piece.slug == slug), None)
         return entered if entered or slug not in metrics() else self.measured(slug)
-
-    def entry_with_slug(self, slug: str) -> Evidence | None:
-        """The existing entry with this slug."""
-        return next((piece for piece in self if piece.slug == slug), None)
 
     def _slug_of(self, name: str) -> str:
         """The catalog id of a metric. If a report has the metric under two of ncu's names, the id
@@ -264,7 +260,5 @@ def areas_of(ids: Iterable[str]) -> frozenset[Area]:
     keet forecasts was not measured of the launch: it is in no area."""
     slugs = {re.split(r"[@#]", name)[0] for name in ids}
     measured = [slug for slug in slugs if not slug.startswith(("device_", "claimed_", "forecast_"))]
-    areas = (
-        area for area, pattern in _AREAS.items() if any(re.search(pattern, id_) for id_ in measured)
-    )
-    return frozenset(areas)
+    found = (area for slug in measured for area, of in _AREAS.items() if re.search(of, slug))
+    return frozenset(found)

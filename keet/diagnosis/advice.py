@@ -206,9 +206,7 @@ _TERMS = (
     _Term(", or use cub::BlockReduce", ""),
     *(
         _Term(
-            f" (__{name}_sync)",
-            "",
-            {"Numba": f" (cuda.{name}_sync)", "Julia": f" ({name}_sync)"},
+            f" (__{name}_sync)", "", {"Numba": f" (cuda.{name}_sync)", "Julia": f" ({name}_sync)"}
         )
         for name in ("shfl_down", "shfl_up", "shfl_xor")
     ),
@@ -259,16 +257,7 @@ def in_language(advice: Sentence, language: Language) -> Sentence:
 
 
 def _translated(text: str, language: Language) -> str:
+    """Parentheses that still have terms of CUDA C++ are dropped."""
     for term in _TERMS:
-        if term.cpp in text:
-            text = text.replace(term.cpp, term.own.get(language, term.plain))
-    return "".join(_without_examples(text)) if CPP.search(text) else text
-
-
-def _without_examples(text: str) -> Iterator[str]:
-    """Drops parentheses that have terms of CUDA C++."""
-    end = 0
-    for match in _IN_PARENTHESES.finditer(text):
-        yield text[end : match.start()] if CPP.search(match[1]) else text[end : match.end()]
-        end = match.end()
-    yield text[end:]
+        text = text.replace(term.cpp, term.own.get(language, term.plain))
+    return _IN_PARENTHESES.sub(lambda match: "" if CPP.search(match[1]) else match[0], text)

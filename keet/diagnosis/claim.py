@@ -12,7 +12,7 @@ from keet.analysis.ledger import areas_of
 from keet.analysis.time_model import MOST_REMOVED, Effect
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence, constant
-from keet.findings import ClaimKind, FindingSpec, findings
+from keet.findings import ClaimKind, FindingSpec, absence, findings
 from keet.prose.expressions import (
     EvaluatedExpression,
     Expression,
@@ -33,8 +33,7 @@ class Refused(Exception):
 
     def __init__(self, template: str, /, **values: Evidence | str) -> None:
         """Of a `Sentence`, which may leave out some of the evidence among the values."""
-        self.reason = Sentence(template, **values)
-        pieces = (value for value in values.values() if isinstance(value, Evidence))
+        self.reason, pieces = absence(template, **values)
         self.evidence = tuple(piece for piece in pieces if piece.id)
         super().__init__(self.reason)
 
@@ -92,8 +91,8 @@ def read_claim(  # noqa: PLR0913, PLR0917 - the parts of a claim
 ) -> WorkClaim:
     """`needed`, `removed`: expressions over `names`. What cannot be read is the claim's
     `problem`."""
-    amounts = {"needed": needed, "removed": removed}
-    texts = {name: text.strip().strip("{}").strip() for name, text in amounts.items()}
+    stated = (("needed", needed), ("removed", removed))
+    texts = {name: text.strip().strip("{}").strip() for name, text in stated}
     texts = {name: text for name, text in texts.items() if text.lower() not in _NO_AMOUNT}
     kind, of = kind.strip().lower(), of.strip()
     said = (f"{name} {text}" for name, text in texts.items())

@@ -368,9 +368,8 @@ class Cause(NamedTuple):
 
 def causes(view: LaunchView) -> tuple[Cause, ...]:
     """Those that `diagnose` found, if it was called for this view."""
-    if causes not in view.results:
-        view.results[causes] = _worth(_causes(view, TimeModel(view)))
-    return view.results[causes]
+    known: tuple[Cause, ...] | None = view.results.get(causes)
+    return _worth(_causes(view, TimeModel(view))) if known is None else known
 
 
 def _worth(made: Iterable[RankedCandidate]) -> tuple[Cause, ...]:
@@ -587,11 +586,7 @@ MOSTLY_UNKNOWN = Parameter(
 
 
 def cause_certainty(
-    candidate: Candidate,
-    view: LaunchView,
-    unknown: float,
-    expected: float,
-    low: float = math.inf,
+    candidate: Candidate, view: LaunchView, unknown: float, expected: float, low: float = math.inf
 ) -> CauseCertainty:
     """A release build may have other causes; without a measured unit, the load is assumed. Below an
     expected gain of 10 %, the cause is more often not there than it is. What may gain nothing

@@ -111,8 +111,8 @@ def _traffic(model: TimeModel, name: str, direction: str = "") -> _Traffic | Non
     counted: dict[str, Evidence | None]
     if name == HOST_LINK:  # entered by the ceilings if the link was used
         used = ("read", "written") if view.ceilings.get(HOST_LINK) else ()
-        entries = {key: view.ledger.entry_named(f"host_link.{key}.bytes") for key in used}
-        counted = {key: entry for key, entry in entries.items() if entry is not None}
+        counted = {key: view.ledger.entry_named(f"host_link.{key}.bytes") for key in used}
+        counted = {key: entry for key, entry in counted.items() if entry is not None}
     elif level.unit == HOT_LINE:
         counted = {"read": model.hot_line.most if model.hot_line else None}
     else:
@@ -262,12 +262,9 @@ def _distinct(view: LaunchView, traffic: _Traffic, direction: str) -> Evidence |
         distinct = float(streaming.distinct_bytes or 0) if streaming and is_known else 0.0
         distinct = 0.0 if direction == "written" else distinct
     else:
-        kinds = {"read": ("read", "updated"), "written": ("written", "updated")}.get(direction)
-        exact = [array for array in arrays(view) if array.basis == "exact" and array.distinct_bytes]
-        of_arrays = (
-            array.distinct_bytes or 0.0 for array in exact if not kinds or array.access in kinds
-        )
-        distinct = min(sum(of_arrays), float(traffic.moved.value))
+        exact = [array for array in arrays(view) if array.basis == "exact"]
+        ours = [x for x in exact if not direction or x.access in (direction, "updated")]
+        distinct = min(sum(x.distinct_bytes or 0.0 for x in ours), float(traffic.moved.value))
     if not distinct:
         return None
     name = f"{traffic.name}.{direction or 'both'}.distinct"

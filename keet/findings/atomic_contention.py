@@ -8,12 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits, kept_waits_by
-from keet.analysis.decisions.atomics import (
-    Retries,
-    hot_slice,
-    lane_requests,
-    retries,
-)
+from keet.analysis.decisions.atomics import Retries, hot_slice, lane_requests, retries
 from keet.analysis.hardware.ceilings import SECTOR
 from keet.analysis.hotspots.source_calls import beside, call_of
 from keet.analysis.launch_view import LaunchView

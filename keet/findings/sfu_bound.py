@@ -25,13 +25,7 @@ from keet.analysis.decisions.saturated import (
 from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.machine_code.instructions.opcodes import BY_PIPE
 from keet.analysis.memory_work import without_local
-from keet.analysis.parameters import (
-    LARGE_ANGLES,
-    NOTABLE_PART,
-    POWER,
-    SLOW_DIVISION,
-    Parameter,
-)
+from keet.analysis.parameters import LARGE_ANGLES, NOTABLE_PART, POWER, SLOW_DIVISION, Parameter
 from keet.analysis.remedy_conditions import instructions, origin, waits
 from keet.analysis.time_model import INDIRECT, MOST_LOAD, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence

@@ -260,7 +260,7 @@ def _least_left(needed: float, moved: float) -> float:
 
 
 def _dram_bytes(view: LaunchView) -> float:
-    return (view.value("dram_bytes_read") or 0.0) + (view.value("dram_bytes_written") or 0.0)
+    return view.sum_of("dram_bytes_read", "dram_bytes_written")
 
 
 def _passes(view: LaunchView, within: float, gathered: float) -> float:
@@ -343,10 +343,8 @@ def _gathered(view: LaunchView) -> float:
     """Share of the excess sectors, 0 to 1, of accesses whose addresses depend on data."""
     excess = _excess(view)
     if view.code is not None and excess:
-        code = view.code.program.code
-        data = {code[a.position].address for a in view.code.accesses if a.is_gather}
-        part = sum(count for address, count in excess.items() if address in data)
-        return part / (sum(excess.values()) or 1)
+        data = view.code.addresses(a.position for a in view.code.accesses if a.is_gather)
+        return sum(excess.get(address, 0) for address in {*data}) / (sum(excess.values()) or 1)
     places = view.places_by("excess sectors", excess)
     return float(is_gather(view.accesses(FINDING.memory, places)))
 
@@ -391,9 +389,8 @@ def _excess(view: LaunchView) -> Mapping[int, int]:
 def _places(view: LaunchView, *, with_atomics: bool) -> tuple[Place, ...]:
     """Lines by excess sectors. A line of a store is first if most of the excess is of stores, one
     of a load if it is of loads: advice about stores is not placed at a load."""
-    excess = _excess(view)
-    if with_atomics:
-        excess = view.table.column("src_l2_sectors_global_excess") or {}
+    column = view.table.column("src_l2_sectors_global_excess") or {}
+    excess = column if with_atomics else _excess(view)
     every = view.places_by("excess sectors", excess)
     for operation in (global_memory.STORE, global_memory.LOAD):
         of_operation = {at: excess.get(at, 0) for at in global_memory.addresses_of(view, operation)}

@@ -242,12 +242,7 @@ def _idle_warps(view: LaunchView) -> Iterator[Candidate]:
     text = Sentence(words, share=idle.share, what=idle.share.label)
     shown = (idle.share,)
     yield Candidate(
-        text,
-        effect,
-        shown,
-        partial(launch_places, view),
-        basis="assumed",
-        variant=IDLE_WARPS,
+        text, effect, shown, partial(launch_places, view), basis="assumed", variant=IDLE_WARPS
     )
 
 
@@ -274,13 +269,7 @@ def _empty_lanes(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     likelihood = 1 - INDIRECT * shortness(view, model)
     cause, places = "block_size", partial(launch_places, view)
     yield Candidate(
-        empty.text,
-        effect,
-        (block,),
-        places,
-        basis="measured",
-        variant=cause,
-        likelihood=likelihood,
+        empty.text, effect, (block,), places, basis="measured", variant=cause, likelihood=likelihood
     )
 
 

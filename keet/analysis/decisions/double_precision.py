@@ -159,15 +159,10 @@ def _more_warps(view: LaunchView) -> float:
     registers = view.value("registers_per_thread")
     if view.code is None or not registers:
         return 1.0
-    program = view.code.program
-    made = [program.code[position] for position in program.ran]
-    pairs = {
-        instruction.writes[0]
-        for instruction in made
-        # The first modifier of a conversion is the type of its result.
-        if instruction.writes
-        and (instruction.opcode in DOUBLE or instruction.modifiers[:1] == ("F64",))
-    }
+    made = (view.code.program.code[position] for position in view.code.program.ran)
+    # The first modifier of a conversion is the type of its result.
+    doubles = (x for x in made if x.opcode in DOUBLE or x.modifiers[:1] == ("F64",))
+    pairs = {instruction.writes[0] for instruction in doubles if instruction.writes}
     fewer = registers / max(registers - len(pairs), 1.0)
     return min(more_warps(view, "registers"), fewer)
 

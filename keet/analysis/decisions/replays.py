@@ -73,18 +73,13 @@ def replays(view: LaunchView, model: TimeModel) -> Replays | None:
         single = 0.0 if uses_shared else 1.0
     may_conflict = uses_shared and sectors is not None and not is_padded(view)
     evidence = tuple(filter(None, (times, stage, asked, sectors)))
-    effects = (
-        _effect(model, ("L1", "L2"), MEMORY_WAITS, repeated * single),
-        _effect(model, ("L1",), (), repeated * (1 - single)),
-    )
-    return Replays(
-        (_text(_SCATTERED_TEXT, stage, asked, times, sectors), effects[0], evidence)
-        if effects[0]
-        else None,
-        (_text(_CONFLICTS_TEXT, stage, asked, times, sectors), effects[1], evidence)
-        if effects[1] and may_conflict
-        else None,
-    )
+
+    def shown(why: str, effect: Effect | None) -> Shown | None:
+        return effect and (_text(why, stage, asked, times, sectors), effect, evidence)
+
+    scattered = _effect(model, ("L1", "L2"), MEMORY_WAITS, repeated * single)
+    conflicts = _effect(model, ("L1",), (), repeated * (1 - single)) if may_conflict else None
+    return Replays(shown(_SCATTERED_TEXT, scattered), shown(_CONFLICTS_TEXT, conflicts))
 
 
 def _part_in_l2(view: LaunchView, stage: Evidence) -> float:
