@@ -180,19 +180,17 @@ def order_reason(
     gains_less = other.possible > worth[0].possible
     if first_gain == other_gain or (gains_less and is_doubtful):
         return None  # neither saves more, or neither is certain
-    derived = model.view.derived
-    gains = [
-        derived(f"possible.{cause.candidate.id}", cause.possible, "times faster if fixed")
-        for cause in (worth[0], other)
-    ]
+    derived, label = model.view.derived, "times faster if fixed"
+    causes = (worth[0], other)
+    own, their = (derived(f"possible.{x.candidate.id}", x.possible, label) for x in causes)
     return Sentence(
         "Ranked before {other}, which takes a larger part of the time ({share:.0f} {part}), "
         "because {reason}: {own:.1f}x against {their:.1f}x.",
         other=findings()[most].label,
         share=part.percent,
         part=part.part,
-        own=gains[0],
-        their=gains[1],
+        own=own,
+        their=their,
         reason="its gain is less doubtful" if gains_less else "fixing it saves more",
     )
 

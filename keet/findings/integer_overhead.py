@@ -223,13 +223,9 @@ def _shown(
     # are a notable part.
     is_notable = divisions is not None and divisions.value / 100 >= NOTABLE_PART
     words = _WITH_DIVISIONS if is_notable else _OTHER_WORK
-    text = Sentence(
-        "The schedulers issue in {issue:.0f} of the cycles, and {share:.0f} of the instructions "
-        "{words}.",
-        issue=issue,
-        share=share,
-        words="divide integers" if share is divisions else words,
-    )
+    words = "divide integers" if share is divisions else words
+    said = "The schedulers issue in {issue:.0f} of the cycles, and {share:.0f} of the instructions "
+    text = Sentence(said + "{words}.", issue=issue, share=share, words=words)
     shown = [share, issue]
     for part, also in ((divisions, _DIVIDES), *_named(view)):
         if part is not None and part is not share and part.value / 100 >= NOTABLE_PART:

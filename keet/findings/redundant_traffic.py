@@ -223,13 +223,10 @@ def _most_again(view: LaunchView, level: Literal["DRAM", "L2"]) -> Sentence | No
     amount, label = getattr(array, often), f"reads of each byte from {level}"
     times = view.derived(f"most_again_{level.lower()}", amount, label, *array.evidence[:1])
     hedge = "at least " if array.basis == "bound" else "about "
-    return Sentence(
-        "`{array}` is read {hedge}{times:.1f} times from {level}",
-        array=array.name,
-        hedge="" if array.basis == "exact" and array.traffic_basis == "measured" else hedge,
-        times=times,
-        level=level,
-    )
+    if array.basis == "exact" and array.traffic_basis == "measured":
+        hedge = ""
+    text = "`{array}` is read {hedge}{times:.1f} times from {level}"
+    return Sentence(text, array=array.name, hedge=hedge, times=times, level=level)
 
 
 def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
@@ -471,31 +468,16 @@ def _in_every_iteration(view: LaunchView, model: TimeModel) -> Iterator[Candidat
         "times, {share:.0f} of all bytes that the launch loads. A block needs {about} {size} of "
         "it, which fits into {fit}."
     )
+    about, fit = "about" if largest.is_estimate else "at most", " or ".join(sorted(kept[0][1]))
+    named: dict[str, Evidence | str] = {"array": code.pointer_name(largest.pointer), "times": times}
+    loop, brief = named_loop(view, largest.loop), "`{array}` is loaded {times:count} times"
     yield Candidate(
-        Sentence(
-            text,
-            loop=named_loop(view, largest.loop),
-            array=code.pointer_name(largest.pointer),
-            times=times,
-            share=part_of,
-            size=size,
-            about="about" if largest.is_estimate else "at most",
-            fit=" or ".join(sorted(kept[0][1])),
-        ),
+        Sentence(text, loop=loop, share=part_of, size=size, about=about, fit=fit, **named),
         Effect(units, kept_waits_by(view, model, gone | removed, 1 - units["issue"])),
         (part_of, times, size),
         lambda: view.places_by(_REPEATED_SECTORS, sectors_of),
         variant="loop",
-        amount=lambda: amount_of(
-            view,
-            Sentence(
-                "`{array}` is loaded {times:count} times",
-                array=code.pointer_name(largest.pointer),
-                times=times,
-            ),
-            "bytes_once",
-            "arithmetic",
-        ),
+        amount=lambda: amount_of(view, Sentence(brief, **named), "bytes_once", "arithmetic"),
     )
 
 
@@ -536,15 +518,10 @@ def _overwritten(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         "{loop} stores to the same addresses of `{array}` in every iteration{sum}: {times:count} "
         "times each, {share:.0f} of the sectors of all global accesses."
     )
+    loop, array = named_loop(view, largest.loop), code.pointer_name(largest.access.pointer)
+    also = ", and loads the value back" if largest.loads else ""
     yield Candidate(
-        Sentence(
-            text,
-            loop=named_loop(view, largest.loop),
-            array=code.pointer_name(largest.access.pointer),
-            sum=", and loads the value back" if largest.loads else "",
-            times=times,
-            share=share,
-        ),
+        Sentence(text, loop=loop, array=array, sum=also, times=times, share=share),
         Effect(units, kept_waits_by(view, model, removed, 1 - units["issue"])),
         (share, times),
         lambda: view.places_by("sectors that are overwritten", _sectors(code, gone)),

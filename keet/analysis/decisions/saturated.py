@@ -295,23 +295,21 @@ def indexed_constants(view: LaunchView) -> IndexedConstants | None:
     return IndexedConstants(busy, part, taken, per_cycle)
 
 
-def shown_constants(
-    model: TimeModel, constants: IndexedConstants
-) -> tuple[Sentence, Effect, tuple[Evidence, ...]]:
-    """Text, effect and evidence of a candidate: the loads go through L1 instead."""
-    text = Sentence(
+def less_indexing(model: TimeModel, constants: IndexedConstants) -> Candidate:
+    """The loads go through L1 instead."""
+    text = (
         "The cache of indexed constants is busy for {busy:.0f} of the time: a load from constant "
         "memory takes {cycles:.0f} cycles on average, because the threads of a warp use different "
-        "indices. One that is the same for all of them takes two cycles.",
-        busy=constants.busy,
-        cycles=constants.cycles,
+        "indices. One that is the same for all of them takes two cycles."
     )
+    busy, cycles = constants.busy, constants.cycles
     queued = constants.removed * model.loads.get("ADU", 0.0) ** SHARPNESS
     waits = less_queueing(model, "ADU", constants.removed)
     waits |= kept_waits(model, ("barrier",), INDIRECT * queued)  # for warps that wait in the queue
     l1 = min(1.0, model.loads.get("L1", 0.0) + constants.loads / attainable("L1"))
     effect = Effect({"ADU": 1 - constants.removed}, waits, moved={"L1": l1})
-    return text, effect, (constants.busy, constants.cycles)
+    said, places = Sentence(text, busy=busy, cycles=cycles), partial(constant_places, model.view)
+    return Candidate(said, effect, (busy, cycles), places, variant="ADU/constants")
 
 
 def constant_places(view: LaunchView) -> tuple[Place, ...]:
