@@ -7,11 +7,11 @@ instructions must agree: a kernel called `count` is a histogram only if it execu
 `curand_init` with a sequence number skips ahead in one sequence: each thread multiplies its state
 by a matrix per digit of the number, which takes far longer than the random numbers themselves.
 
-The purpose of the executed instructions, as far as opcodes show it, and how much of a launch is
-in routines outside of the kernel's own code.
+Without machine code, opcodes show what the executed instructions are for, as far as they can.
 
 Device malloc and free, printf and assert are routines of the driver that a kernel calls. Their
-instructions are not in the kernel's machine code, but warps are sampled in them.
+instructions are not in the kernel's machine code, but warps are sampled in them: that is how much
+of a launch is outside of the kernel's own code.
 """
 
 from __future__ import annotations
@@ -46,27 +46,26 @@ Opcodes = Mapping[str, float]
 """Executed warp instructions by opcode; empty if the report has none."""
 
 
-def _share(*names: str) -> Callable[[Opcodes], float]:
-    def share(opcodes: Opcodes) -> float:
-        return sum(opcodes.get(name, 0.0) for name in names) / (sum(opcodes.values()) or 1.0)
-
-    return share
+def _share(opcodes: Opcodes, *names: str) -> float:
+    return sum(opcodes.get(name, 0.0) for name in names) / (sum(opcodes.values()) or 1.0)
 
 
-_products = _share(*FLOAT_PRODUCTS, "IDP", "IDP4A")  # IMAD mostly computes addresses
-_tensor = _share(*TENSOR)
-_atomic = _share(*ATOMICS)
-_exchange = _share(*ATOMICS, "SHFL", "BAR", "REDUX", "SYNCS")
-_compare = _share("ISETP", "FSETP", "DSETP", "IMNMX", "VIMNMX", "FMNMX", "SEL", "FSEL", "VOTE")
-_exponent = _share("MUFU")
-_loads = _share(*GLOBAL_READS, *SHARED_LOADS)
+def _executes(*names: str) -> Callable[[Opcodes], bool]:
+    return lambda opcodes: _share(opcodes, *names) > 0
+
+
+_exchanges = _executes(*ATOMICS, "SHFL", "BAR", "REDUX", "SYNCS")
+_compares = _executes("ISETP", "FSETP", "DSETP", "IMNMX", "VIMNMX", "FMNMX", "SEL", "FSEL", "VOTE")
+_has_functions = _executes("MUFU")
+_loads = _executes(*GLOBAL_READS, *SHARED_LOADS)
 
 
 MULTIPLYING = Parameter(0.02, "least share of multiplications in a product", "judgement")
+_PRODUCTS = (*FLOAT_PRODUCTS, "IDP", "IDP4A")  # IMAD mostly computes addresses
 
 
 def _multiplies(opcodes: Opcodes) -> bool:
-    return _tensor(opcodes) > 0 or _products(opcodes) >= MULTIPLYING
+    return _share(opcodes, *TENSOR) > 0 or _share(opcodes, *_PRODUCTS) >= MULTIPLYING
 
 
 class _Kind(NamedTuple):
@@ -76,39 +75,35 @@ class _Kind(NamedTuple):
     test: Callable[[Opcodes], bool]
 
 
-def _has(share: Callable[[Opcodes], float]) -> Callable[[Opcodes], bool]:
-    return lambda opcodes: share(opcodes) > 0
-
-
 _KINDS = (
     _Kind(
         "attention",
         "attention attn fmha sdpa flash_fwd flash_bwd",
-        lambda opcodes: _multiplies(opcodes) and _exponent(opcodes) > 0,
+        lambda opcodes: _multiplies(opcodes) and _has_functions(opcodes),
     ),
-    _Kind("sparse", "spmv spmm csr ellpack _ell_ sparse bsr", _has(_loads)),
+    _Kind("sparse", "spmv spmm csr ellpack _ell_ sparse bsr", _loads),
     _Kind(
         "gemm",
         "gemm gemv matmul mat_mul matrixmult matrix_mult wmma _mm_ _linear_ _dense_",
         _multiplies,
     ),
     _Kind("convolution", "conv_ conv1 conv2 conv3 convol fprop dgrad wgrad", _multiplies),
-    _Kind("sort", "sort radix bitonic merge", _has(_compare)),
-    _Kind("scan", "scan prefix cumsum", _has(_exchange)),
-    _Kind("histogram", "hist bincount count tally", _has(_atomic)),
+    _Kind("sort", "sort radix bitonic merge", _compares),
+    _Kind("scan", "scan prefix cumsum", _exchanges),
+    _Kind("histogram", "hist bincount count tally", _executes(*ATOMICS)),
     _Kind(
         "normalisation",
         "softmax layernorm layer_norm rmsnorm rms_norm batchnorm batch_norm normalise normalize",
-        _has(_exponent),
+        _has_functions,
     ),
-    _Kind("reduction", "reduc _sum_ dot_ norm total argmax argmin", _has(_exchange)),
+    _Kind("reduction", "reduc _sum_ dot_ norm total argmax argmin", _exchanges),
     _Kind(
         "stencil",
         "stencil jacobi laplac heat diffus smooth blur relax tendenc advect",
-        _has(_loads),
+        _loads,
     ),
-    _Kind("transpose", "transpos permute flip", _has(_loads)),
-    _Kind("gather", "gather lookup embedding index_select", _has(_loads)),
+    _Kind("transpose", "transpos permute flip", _loads),
+    _Kind("gather", "gather lookup embedding index_select", _loads),
 )
 """Kinds in order: the first whose name and instructions fit. Without instructions, the name
 decides."""

@@ -1,6 +1,6 @@
 """A possible cause: its evidence, and what a fix would change.
 
-What instructions take with them when they are removed: the waiting that they cause.
+Instructions that are removed take the waiting with them that they cause.
 """
 
 from __future__ import annotations

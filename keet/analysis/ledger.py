@@ -6,10 +6,9 @@ An id says what the number is and where it was measured: `l2_hit_rate_pct#0` is 
 0, `samples_share@flip.cu:31#0` belongs to one of its source lines. Ids do not depend on the order
 in which numbers are looked up.
 
-Which part of the hardware a measured number is about, by its id.
-
-A model's reasons for a cause have to be about what the finding rests on: that a grid has many
-blocks says nothing about bank conflicts, however true it is.
+The id also says which part of the hardware a measured number is about. A model's reasons for a
+cause have to be about what the finding rests on: that a grid has many blocks says nothing about
+bank conflicts, however true it is.
 """
 
 from __future__ import annotations

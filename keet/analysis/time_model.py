@@ -280,16 +280,15 @@ ATTAINABLE_LINK = Parameter(
 
 def attainable(unit: str) -> float:
     """Share of its peak that a unit reaches in good kernels."""
-    return _ATTAINABLE.get(unit, ATTAINABLE_OTHER)
-
-
-_ATTAINABLE: Mapping[str, float] = {
-    **dict.fromkeys((HOT_LINE, BLOCK_STARTS), 1.0),  # loads are relative to the attainable rate
-    **dict.fromkeys(("L1", "XU"), ATTAINABLE_L1),
-    **dict.fromkeys(("FMA", "ALU"), ATTAINABLE_MATH),
-    "issue": ATTAINABLE_ISSUE,
-    HOST_LINK: ATTAINABLE_LINK,
-}
+    if unit in (HOT_LINE, BLOCK_STARTS):  # loads are already relative to the attainable rate
+        return 1.0
+    if unit in ("L1", "XU"):
+        return ATTAINABLE_L1
+    if unit in ("FMA", "ALU"):
+        return ATTAINABLE_MATH
+    if unit == "issue":
+        return ATTAINABLE_ISSUE
+    return ATTAINABLE_LINK if unit == HOST_LINK else ATTAINABLE_OTHER
 
 
 FABRIC = "l2_fabric"

@@ -1,7 +1,7 @@
 """Diagnoses a launch: causes ranked by the time that a fix would save.
 
-How much faster a fix would make the launch: a likely gain and a range. Also how much of each
-part of the account it removes.
+A fix makes the launch faster by a likely gain within a range, and removes so much of each part of
+the account.
 
 The time model computes the gain if the cause is real and is removed: the likely gain. A cause that
 rests on an assumption may not be real: in the casebook, nearly all assumed causes with a gain of

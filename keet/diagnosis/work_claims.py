@@ -103,6 +103,8 @@ class _Traffic(NamedTuple):
     """Bytes, in the direction of the claim."""
     whole: float
     """Bytes in both directions."""
+    direction: str
+    """Of the claim: `read` or `written`; empty for both."""
 
 
 def _traffic(model: TimeModel, name: str, direction: str = "") -> _Traffic | None:
@@ -129,7 +131,7 @@ def _traffic(model: TimeModel, name: str, direction: str = "") -> _Traffic | Non
     label = f"{direction or 'moved'} by {level.label}"
     total = sum(part.value for part in measured)
     moved = _bytes(view, f"{name}.{direction or 'moved'}", total, label, *measured)
-    return _Traffic(name, level, moved, whole)
+    return _Traffic(name, level, moved, whole, direction)
 
 
 def _bytes(view: LaunchView, name: str, amount: Number, label: str, *sources: Evidence) -> Evidence:
@@ -184,7 +186,7 @@ def byte_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     shown, share, said = _stated(claim, view, f"bytes of {claim.of}", amount, did, moved, least)
     saved = share * float(moved.value)
     needed = float(moved.value) - saved
-    is_doubted = _is_below_stored(claim.spec, view, traffic, direction, needed, shown)
+    is_doubted = _is_below_stored(claim.spec, view, traffic, needed, shown)
     removed = min(MOST_REMOVED, saved / traffic.whole) if traffic.whole else 0.0
     return ClaimEffect(
         as_claimed(did, said),
@@ -204,13 +206,8 @@ def _stored(view: LaunchView, traffic: _Traffic) -> Evidence | None:
     return _bytes(view, f"{traffic.name}.stored", amount, "stored by the kernel")
 
 
-def _is_below_stored(  # noqa: PLR0913, PLR0917 - what was claimed, and what was moved
-    spec: FindingSpec,
-    view: LaunchView,
-    traffic: _Traffic,
-    direction: str,
-    needed: float,
-    shown: Evidence,
+def _is_below_stored(
+    spec: FindingSpec, view: LaunchView, traffic: _Traffic, needed: float, shown: Evidence
 ) -> bool:
     """Raises Refused for what is surely too small: less than the distinct bytes, or than what is
     stored, as far as that reached the level. Where a fix may store less, it is only doubted. Values
@@ -219,14 +216,14 @@ def _is_below_stored(  # noqa: PLR0913, PLR0917 - what was claimed, and what was
         return False
     from keet.analysis.machine_code.streaming import REACHED_BOUND
 
-    distinct = _distinct(view, traffic, direction)
+    distinct = _distinct(view, traffic)
     narrowest = NARROWEST if spec.has_narrower_data else 1.0
     if distinct is not None and needed < REACHED_BOUND * narrowest * float(distinct.value):
         text = "The kernel accesses {distinct} of data, and {shown} are said to be needed."
         if shown.unit == "%":
             text = "The kernel accesses {distinct} of data: {shown:.0f} less would not hold it."
         raise Refused(text, distinct=distinct, shown=shown)
-    stored = _stored(view, traffic) if not direction else None
+    stored = _stored(view, traffic) if not traffic.direction else None
     if stored is None or needed >= narrowest * float(stored.value):
         return False
     if not spec.may_drop_stores:
@@ -246,17 +243,17 @@ def least_kept(model: TimeModel) -> Mapping[str, float]:
         traffic = _traffic(model, name)
         if traffic is None or not traffic.moved.value:
             continue
-        amounts = (_distinct(model.view, traffic, ""), _stored(model.view, traffic))
+        amounts = (_distinct(model.view, traffic), _stored(model.view, traffic))
         needed = max((float(amount.value) for amount in amounts if amount), default=0.0)
         if needed:
             least[traffic.level.unit] = min(1.0, needed / float(traffic.moved.value))
     return least
 
 
-def _distinct(view: LaunchView, traffic: _Traffic, direction: str) -> Evidence | None:
+def _distinct(view: LaunchView, traffic: _Traffic) -> Evidence | None:
     """Distinct bytes of the arrays that are surely known, and of DRAM only where it is shown that
     it read every byte once: other data may have been in L2 before. None if none is known."""
-    streaming = view.streaming
+    streaming, direction = view.streaming, traffic.direction
     if traffic.name == "dram":
         is_known = streaming is not None and streaming.verdict == "once"
         distinct = float(streaming.distinct_bytes or 0) if streaming and is_known else 0.0

@@ -261,7 +261,7 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
     )
     yield Candidate(
         Sentence(text, read=read, hedge=hedge, distinct=distinct, times=times),
-        Effect(*_without_passes(view, code, model, passes, units, waits)),
+        _without_passes(view, code, model, passes, Effect(units, waits)),
         (times, read, distinct),
         lambda: view.places_by(_REPEATED_SECTORS, sectors),
         variant="passes" if passes else "",
@@ -274,24 +274,19 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
     )
 
 
-def _without_passes(  # noqa: PLR0913, PLR0917 - what is left, and of what
-    view: LaunchView,
-    code: MachineCode,
-    model: TimeModel,
-    passes: Mapping[int, float],
-    units: Mapping[str, float],
-    waits: Mapping[str, float],
-) -> tuple[dict[str, float], dict[str, float]]:
-    """What is left of units and waits if a thread loads its data in one pass: fewer bytes shorten
-    the queue, but loads that go take their round trips and address arithmetic with them. `passes`:
-    the share that goes, by position of a load."""
+def _without_passes(
+    view: LaunchView, code: MachineCode, model: TimeModel, passes: Mapping[int, float], left: Effect
+) -> Effect:
+    """Of one pass over the data of a thread: fewer bytes shorten the queue (`left`), but loads that
+    go take their round trips and address arithmetic with them. `passes`: the share that goes, by
+    position of a load."""
     if not passes:
-        return dict(units), dict(waits)
+        return left
     gone = _without_loads(code, passes)
     less = {unit: 1 - removed_part(view, gone, unit) for unit in ("issue", "FMA", "ALU")}
     less_waits = kept_waits_by(view, model, gone, 1 - less["issue"])
-    kept = {state: min(waits.get(state, 1.0), left) for state, left in less_waits.items()}
-    return {**units, **less}, {**waits, **kept}
+    kept = {state: min(left.waits.get(state, 1.0), part) for state, part in less_waits.items()}
+    return Effect({**left.units, **less}, {**left.waits, **kept})
 
 
 def _repeats(
@@ -414,7 +409,7 @@ def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator
     )
     yield Candidate(
         Sentence(text, asked=asked, repeated=repeated),
-        Effect(*_without_passes(view, code, model, passes, units, waits)),
+        _without_passes(view, code, model, passes, Effect(units, waits)),
         (repeated, asked),
         lambda: view.places_by(_REPEATED_SECTORS, touched_sectors),
         variant="passes",

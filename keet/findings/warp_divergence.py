@@ -206,27 +206,24 @@ def _with_loops(
     )
     if max(executed, waiting) < NOTABLE_PART:
         return text, ()
-    less = [
-        view.share(f"loops_{what}", share, label)
-        for what, share, label in (
-            ("even", ideal, "instructions that equal numbers of iterations save"),
-            ("executed", executed, "instructions that regrouping the iterations saves"),
-            ("waiting", waiting, "waiting of warps that regrouping the iterations saves"),
-        )
-    ]
-    even, regrouped, waits = less
+    even = view.share("loops_even", ideal, "instructions that equal numbers of iterations save")
+    label = "instructions that regrouping the iterations saves"
+    regrouped = view.share("loops_executed", executed, label)
+    label = "waiting of warps that regrouping the iterations saves"
+    waits = view.share("loops_waiting", waiting, label)
+    shown: tuple[Evidence, ...] = (even, regrouped, waits)
     words = (
         "{text} They leave loops after different numbers of iterations: with equal numbers, warps "
         "would execute {even:.0f} fewer instructions"
     )
     if f"{even:.0f}" == f"{regrouped:.0f}":
-        words, less = words + " and wait {waiting:.0f} less.", [even, waits]
+        words, shown = words + " and wait {waiting:.0f} less.", (even, waits)
     else:
         words += (
             ". How long an item takes shows only in the loop: regrouping saves about "
             "{executed:.0f} of the instructions and {waiting:.0f} of the waiting."
         )
-    return Sentence(words, text=text, even=even, executed=regrouped, waiting=waits), tuple(less)
+    return Sentence(words, text=text, even=even, executed=regrouped, waiting=waits), shown
 
 
 def _idle_warps(view: LaunchView) -> Iterator[Candidate]:
