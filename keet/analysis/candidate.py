@@ -41,15 +41,6 @@ class Amount(NamedTuple):
     evidence: tuple[Evidence, ...] = ()
 
 
-def amount_of(view: LaunchView, brief: Sentence | None, *bounds: str) -> Amount:
-    """`bounds`: the first of them that is known is the floor; none without the machine code."""
-    if view.code is None:
-        return Amount(brief)
-    from keet.analysis.amounts.resources import floor
-
-    return Amount(brief, *floor(view, *bounds))
-
-
 class Candidate(NamedTuple):
     text: Sentence
     """The measurements that show it, as a sentence."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidate import Candidate, amount_of, kept_waits_by, part_of, removed_part
+from keet.analysis.candidate import Candidate, kept_waits_by, part_of, removed_part
 from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.machine_code.instructions.opcodes import BY_PIPE
 from keet.analysis.parallelism.register_tiles import loads_left, mostly_hits, part_of_memory
@@ -21,7 +21,7 @@ from keet.analysis.remedy_conditions import instructions, origin
 from keet.analysis.remedy_conditions.global_memory import WIDEST_ACCESS
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
-from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, amount_of, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.machine_code.launch_code import MachineCode

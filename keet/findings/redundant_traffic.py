@@ -11,7 +11,6 @@ from keet.analysis.candidate import (
     MAX_GAIN,
     MEMORY_WAITS,
     Candidate,
-    amount_of,
     kept_waits,
     kept_waits_by,
     removed_part,
@@ -36,7 +35,7 @@ from keet.analysis.parameters import (
 from keet.analysis.remedy_conditions import global_memory, instructions, on_chip, origin
 from keet.analysis.time_model import BLOCK_STARTS, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
-from keet.findings import Edit, FindingSpec, otherwise, when
+from keet.findings import Edit, FindingSpec, amount_of, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.machine_code.analyses.reuse import PointerReuse
