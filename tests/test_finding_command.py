@@ -10,18 +10,15 @@ from tests.json_documents import check_document
 from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
+def test_output(keet: Keet, golden) -> None:
+    for name, arguments in (
         ("80.txt", []),
         ("tail_effect.80.txt", ["tail_effect"]),
         ("tail_effect.md", ["tail", "effect", "--format", "markdown"]),
-    ],
-)
-def test_output(name: str, arguments: list[str], keet: Keet, golden) -> None:
-    result = keet("finding", *arguments)
-    assert (result.code, result.err) == (0, "")
-    golden(f"finding.{name}", result.out)
+    ):
+        result = keet("finding", *arguments)
+        assert (result.code, result.err) == (0, "")
+        golden(f"finding.{name}", result.out)
 
 
 @pytest.mark.slow
@@ -60,14 +57,11 @@ def test_every_id_and_label_is_found() -> None:
     assert [*map(find_id, words)] == expected
 
 
-@each_row(
-    ("name", "said"),
-    [
-        ("uncoalesed_globl", "is not a finding; did you mean uncoalesced_global?"),
-        ("occupancy", "several findings; did you mean occupancy_limited_block or"),
-        ("xyzzy", "is not a finding; see: keet finding"),
-        ("\x1b[2J", "is not a finding; see: keet finding"),
-    ],
-)
+@each_row("name, said", [
+    ("uncoalesed_globl", "is not a finding; did you mean uncoalesced_global?"),
+    ("occupancy", "several findings; did you mean occupancy_limited_block or"),
+    ("xyzzy", "is not a finding; see: keet finding"),
+    ("\x1b[2J", "is not a finding; see: keet finding"),
+])  # fmt: skip
 def test_what_is_no_finding_is_refused(name: str, said: str, keet: Keet) -> None:
     keet("finding", name).refuses(said)

@@ -64,12 +64,9 @@ def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sample]:
     keet.findings.findings.cache_clear()
 
 
-@pytest.fixture
-def report(sample: Sample, tmp_path: Path) -> Path:
-    return tmp_path / "samples" / NEW / "slow.ncu-rep"
-
-
-def test_explain_reports_it(report: Path, keet: Keet) -> None:
+@pytest.mark.usefixtures("sample")
+def test_explain_reports_it(tmp_path: Path, keet: Keet) -> None:
+    report = tmp_path / "samples" / NEW / "slow.ncu-rep"
     words = ("explain", report, "--no-model", "--no-sass")
     assert "main cause: warm registers" in " ".join(keet(*words).out.split())
     launch = keet(*words, "--format", "json").json["launches"][0]
@@ -79,7 +76,7 @@ def test_explain_reports_it(report: Path, keet: Keet) -> None:
 
 
 @pytest.mark.usefixtures("sample")
-def test_commands_and_docs_describe_it(keet: Keet) -> None:
+def test_commands_docs_and_prompts_describe_it(keet: Keet) -> None:
     assert NEW in keet("finding").out
     assert "Registers are warm." in keet("finding", "warm").out
     document = keet("finding", NEW, "--format", "json").json
@@ -91,12 +88,8 @@ def test_commands_and_docs_describe_it(keet: Keet) -> None:
     pages = findings_page.pages()
     assert f"findings/{NEW}.md" in pages["findings.md"]
     assert "Cool the library." in pages[f"findings/{NEW}.md"]
-
-
-@pytest.mark.usefixtures("sample")
-def test_a_model_may_claim_it() -> None:
     prompt = prompts.explain(what="", build="", source="", evidence="", rounds=0)
-    assert f"{NEW} (waiting)" in prompt
+    assert f"{NEW} (waiting)" in prompt  # a model may claim it
 
 
 def test_evals_know_it(sample: Sample, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ load x (see `time_model`) explains x ^ p of it as being busy; the rest is expose
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,6 @@ from keet.analysis.time_model import BLOCK_STARTS, HOT_LINE, SHARPNESS, TimeMode
 from keet.documents.document import computed, live
 from keet.documents.explain import PartDocument
 from keet.evidence import Evidence
-from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.parallelism.resident_warps import GridShape
@@ -90,22 +90,15 @@ def _with_children(parts: Iterable[TimePart]) -> Iterator[TimePart]:
         yield from _with_children(part.children)
 
 
+@dataclass(slots=True)
 class _Draft:
-    """A part without its evidence."""
+    """A part whose numbers are no evidence yet."""
 
-    def __init__(
-        self,
-        name: str,
-        label: str,
-        share: float,
-        evidence: Sequence[Evidence | None] = (),
-        children: Sequence[_Draft] = (),
-    ) -> None:
-        self.name = name
-        self.label = label
-        self.share = share
-        self.evidence = tuple([e for e in evidence if e is not None])
-        self.children = [child for child in children if child.share > 0]
+    name: str
+    label: str
+    share: float
+    sources: tuple[Evidence | None, ...] = ()
+    children: Sequence[_Draft] = ()
 
 
 def account_of(view: LaunchView, model: TimeModel) -> Account:
@@ -179,20 +172,21 @@ class _AccountBuilder:
 
     def finished(self, draft: _Draft, within: str = "") -> TimePart:
         """A draft as a part: with its id, its time and evidence. `within`: begins the id."""
-        part_id, label, derived = within + draft.name, draft.label, self.view.ledger.derived
-        name, percent = f"account.{part_id}", Quantity(100 * draft.share, "%")
-        share = derived(name, percent, f"{label}, share of the time", *draft.evidence)
+        part_id, label = within + draft.name, draft.label
+        name, words = f"account.{part_id}", f"{label}, share of the time"
+        sources = tuple(source for source in draft.sources if source is not None)
+        share = self.view.share(name, draft.share, words, *sources)
         time = None
         if self._duration is not None:
-            taken = Quantity(draft.share * float(self._duration.value) / 1e3, "us")
-            time = derived(f"{name}.us", taken, label, share, self._duration)
-        children = _merged(draft.children)
+            taken = draft.share * float(self._duration.value) / 1e3
+            time = self.view.derived(f"{name}.us", taken, label, share, self._duration, unit="us")
+        children = _merged([child for child in draft.children if child.share > 0])
         return TimePart(
             id=part_id,
             part=label,
             percent=share,
             time=time,
-            sources=draft.evidence,
+            sources=sources,
             children=tuple([self.finished(child, f"{part_id}.") for child in children]),
         )
 
@@ -263,15 +257,10 @@ class _AccountBuilder:
         if issue is None:
             return [self._without_issue(active, evidence)]
         issuing = min(active, max(0.0, float(issue.value) / 100))
+        label, sources = "schedulers issue instructions", (issue, *evidence)
         return [
-            _Draft(
-                "issuing",
-                "schedulers issue instructions",
-                issuing,
-                (issue, *evidence),
-                list(self._purposes(issuing)),
-            ),
-            self._waiting(active - issuing, (issue, *evidence)),
+            _Draft("issuing", label, issuing, sources, list(self._purposes(issuing))),
+            self._waiting(active - issuing, sources),
         ]
 
     def _without_issue(self, active: float, evidence: tuple[Evidence, ...]) -> _Draft:
@@ -341,7 +330,7 @@ class _AccountBuilder:
                 same_name = drafts.setdefault(draft.name, draft)
                 if same_name is not draft:
                     same_name.share += draft.share
-                    same_name.evidence += draft.evidence
+                    same_name.sources += draft.sources
         children = list(drafts.values())
         if started:
             name, reached = f"busy.{slug(BLOCK_STARTS)}", self._reached(BLOCK_STARTS)
@@ -374,15 +363,10 @@ class _AccountBuilder:
             queued = unit == "FP64" and state in _WITH_FEW_LANES
             kind, label = _DOUBLE_LATENCY if queued else _LATENCIES[state]
             name = f"latency.{kind}"
-            if label == _SHORT_OPERATIONS and not self._may_access_shared:
+            accesses = self.view.count(*SHARED | COPIES | TMA | GENERIC)
+            if label == _SHORT_OPERATIONS and self.view.opcodes and not accesses:
                 label = _WITHOUT_SHARED
         yield _Draft(name, label, (1 - busy) * share, (stall,))
-
-    @cached_property
-    def _may_access_shared(self) -> bool:
-        """Also where the instructions were not counted."""
-        view = self.view
-        return not view.opcodes or view.count(*SHARED | COPIES | TMA | GENERIC) > 0
 
 
 def slug(words: str) -> str:

@@ -7,11 +7,11 @@ instructions must agree: a kernel called `count` is a histogram only if it execu
 `curand_init` with a sequence number skips ahead in one sequence: each thread multiplies its state
 by a matrix per digit of the number, which takes far longer than the random numbers themselves.
 
-The purpose of the executed instructions, as far as opcodes show it, and how much of a launch is
-in routines outside of the kernel's own code.
+Without machine code, opcodes show what the executed instructions are for, as far as they can.
 
 Device malloc and free, printf and assert are routines of the driver that a kernel calls. Their
-instructions are not in the kernel's machine code, but warps are sampled in them.
+instructions are not in the kernel's machine code, but warps are sampled in them: that is how much
+of a launch is outside of the kernel's own code.
 """
 
 from __future__ import annotations
@@ -41,33 +41,31 @@ from keet.documents.finding import Place
 from keet.evidence import Evidence
 from keet.profile import Launch
 from keet.profile.launch import file_name
-from keet.units import Quantity
 
 Opcodes = Mapping[str, float]
 """Executed warp instructions by opcode; empty if the report has none."""
 
 
-def _share(*names: str) -> Callable[[Opcodes], float]:
-    def share(opcodes: Opcodes) -> float:
-        return sum(opcodes.get(name, 0.0) for name in names) / (sum(opcodes.values()) or 1.0)
-
-    return share
+def _share(opcodes: Opcodes, *names: str) -> float:
+    return sum(opcodes.get(name, 0.0) for name in names) / (sum(opcodes.values()) or 1.0)
 
 
-_products = _share(*FLOAT_PRODUCTS, "IDP", "IDP4A")  # IMAD mostly computes addresses
-_tensor = _share(*TENSOR)
-_atomic = _share(*ATOMICS)
-_exchange = _share(*ATOMICS, "SHFL", "BAR", "REDUX", "SYNCS")
-_compare = _share("ISETP", "FSETP", "DSETP", "IMNMX", "VIMNMX", "FMNMX", "SEL", "FSEL", "VOTE")
-_exponent = _share("MUFU")
-_loads = _share(*GLOBAL_READS, *SHARED_LOADS)
+def _executes(*names: str) -> Callable[[Opcodes], bool]:
+    return lambda opcodes: _share(opcodes, *names) > 0
+
+
+_exchanges = _executes(*ATOMICS, "SHFL", "BAR", "REDUX", "SYNCS")
+_compares = _executes("ISETP", "FSETP", "DSETP", "IMNMX", "VIMNMX", "FMNMX", "SEL", "FSEL", "VOTE")
+_has_functions = _executes("MUFU")
+_loads = _executes(*GLOBAL_READS, *SHARED_LOADS)
 
 
 MULTIPLYING = Parameter(0.02, "least share of multiplications in a product", "judgement")
+_PRODUCTS = (*FLOAT_PRODUCTS, "IDP", "IDP4A")  # IMAD mostly computes addresses
 
 
 def _multiplies(opcodes: Opcodes) -> bool:
-    return _tensor(opcodes) > 0 or _products(opcodes) >= MULTIPLYING
+    return _share(opcodes, *TENSOR) > 0 or _share(opcodes, *_PRODUCTS) >= MULTIPLYING
 
 
 class _Kind(NamedTuple):
@@ -77,39 +75,35 @@ class _Kind(NamedTuple):
     test: Callable[[Opcodes], bool]
 
 
-def _has(share: Callable[[Opcodes], float]) -> Callable[[Opcodes], bool]:
-    return lambda opcodes: share(opcodes) > 0
-
-
 _KINDS = (
     _Kind(
         "attention",
         "attention attn fmha sdpa flash_fwd flash_bwd",
-        lambda opcodes: _multiplies(opcodes) and _exponent(opcodes) > 0,
+        lambda opcodes: _multiplies(opcodes) and _has_functions(opcodes),
     ),
-    _Kind("sparse", "spmv spmm csr ellpack _ell_ sparse bsr", _has(_loads)),
+    _Kind("sparse", "spmv spmm csr ellpack _ell_ sparse bsr", _loads),
     _Kind(
         "gemm",
         "gemm gemv matmul mat_mul matrixmult matrix_mult wmma _mm_ _linear_ _dense_",
         _multiplies,
     ),
     _Kind("convolution", "conv_ conv1 conv2 conv3 convol fprop dgrad wgrad", _multiplies),
-    _Kind("sort", "sort radix bitonic merge", _has(_compare)),
-    _Kind("scan", "scan prefix cumsum", _has(_exchange)),
-    _Kind("histogram", "hist bincount count tally", _has(_atomic)),
+    _Kind("sort", "sort radix bitonic merge", _compares),
+    _Kind("scan", "scan prefix cumsum", _exchanges),
+    _Kind("histogram", "hist bincount count tally", _executes(*ATOMICS)),
     _Kind(
         "normalisation",
         "softmax layernorm layer_norm rmsnorm rms_norm batchnorm batch_norm normalise normalize",
-        _has(_exponent),
+        _has_functions,
     ),
-    _Kind("reduction", "reduc _sum_ dot_ norm total argmax argmin", _has(_exchange)),
+    _Kind("reduction", "reduc _sum_ dot_ norm total argmax argmin", _exchanges),
     _Kind(
         "stencil",
         "stencil jacobi laplac heat diffus smooth blur relax tendenc advect",
-        _has(_loads),
+        _loads,
     ),
-    _Kind("transpose", "transpos permute flip", _has(_loads)),
-    _Kind("gather", "gather lookup embedding index_select", _has(_loads)),
+    _Kind("transpose", "transpos permute flip", _loads),
+    _Kind("gather", "gather lookup embedding index_select", _loads),
 )
 """Kinds in order: the first whose name and instructions fit. Without instructions, the name
 decides."""
@@ -246,7 +240,7 @@ def skipped_ahead_share(view: LaunchView) -> Evidence | None:
         return None
     of = "samples" if view.table.samples else "executed instructions"
     label = f"of the {of} are where curand_init skips ahead"
-    return view.ledger.derived("skipped_ahead", Quantity(100 * part, "%"), label, source)
+    return view.share("skipped_ahead", part, label, source)
 
 
 def init_places(view: LaunchView) -> tuple[Place, ...]:
@@ -255,9 +249,8 @@ def init_places(view: LaunchView) -> tuple[Place, ...]:
     calls = view.declared("curand_init", "calls of curand_init", r"\bcurand_init\s*\(")
     users_calls = tuple(place for place in calls if not is_of_toolkit(place.file))
     skipping = view.places_by("samples that skip ahead", _skipping(view))
-    return users_calls or tuple(
-        sorted(skipping, key=lambda place: file_name(place.file) == _HEADER)
-    )
+    by_caller = sorted(skipping, key=lambda place: file_name(place.file) == _HEADER)
+    return users_calls or tuple(by_caller)
 
 
 PURPOSES = {
@@ -324,7 +317,7 @@ def called_share(view: LaunchView) -> Evidence | None:
     if not part:
         return None
     label = "of the samples are in routines outside of the kernel's code"
-    return view.ledger.derived("called_code", Quantity(100 * part, "%"), label)
+    return view.share("called_code", part, label)
 
 
 def runs_more(view: LaunchView) -> bool:

@@ -1,13 +1,13 @@
 """A possible cause: its evidence, and what a fix would change.
 
-What instructions take with them when they are removed: the waiting that they cause.
+Instructions that are removed take the waiting with them that they cause.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -156,18 +156,10 @@ def is_matrix_product(view: LaunchView) -> bool:
 BARRIER = "barrier"
 
 
-def kept_waits_without(
-    view: LaunchView, model: TimeModel, positions: Iterable[int], gone: float, removed: float
-) -> dict[str, float]:
-    """An effect on waiting: the share `gone` of these instructions goes, which is the share
-    `removed` of all instructions."""
-    return kept_waits_by(view, model, dict.fromkeys(positions, gone), removed)
-
-
 def kept_waits_by(
     view: LaunchView, model: TimeModel, gone: Mapping[int, float], removed: float
 ) -> dict[str, float]:
-    """The same with the share that goes of each instruction, by position.
+    """An effect on waiting, if these shares of instructions go, by position: `removed` of all.
 
     A sampled wait belongs to the instruction that is waited for (a load, a conversion), or to the
     waiting one if it waits for its own unit or for its constants. Without samples, waiting for
@@ -187,7 +179,6 @@ def kept_waits_by(
     # memory then, and that is its load.
     limit = max(model.loads.get(unit, 0.0) for unit in _PIPES) ** SHARPNESS
     sooner = removed * limit * needless_loads(model) if removed > 0 else 0.0
-
     kept |= {state: kept[state] * (1 - sooner) for state in MEMORY_WAITS if state in kept}
     return kept | _at_barriers(view, model, kept, removed)
 
@@ -241,9 +232,7 @@ def _times(view: LaunchView) -> Callable[[str], Sequence[tuple[int, float]]]:
 def _time_on(unit: str, instruction: Instruction) -> int:
     is_fma = instruction.opcode in BY_PIPE["FMA"]
     if unit == "FMA":
-        return is_fma * (
-            2 if instruction.opcode == "IMAD" and instruction.has(*_TWO_CYCLE_PRODUCTS) else 1
-        )
-    return unit == "issue" or (
-        instruction.role in (Role.INTEGER, Role.PREDICATE, Role.MOVE) and not is_fma
-    )
+        is_long = instruction.opcode == "IMAD" and instruction.has(*_TWO_CYCLE_PRODUCTS)
+        return is_fma * (2 if is_long else 1)
+    on_alu = instruction.role in (Role.INTEGER, Role.PREDICATE, Role.MOVE)
+    return unit == "issue" or (on_alu and not is_fma)

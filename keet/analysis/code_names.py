@@ -61,13 +61,8 @@ def noun(instruction: Instruction) -> str:
         return "special function"
     if instruction.role is Role.SYNC and not instruction.is_barrier:
         return "synchronization"
-    space = (
-        "shared "
-        if instruction.opcode in SHARED
-        else "local "
-        if instruction.opcode in LOCAL
-        else ""
-    )
+    spaces = (("shared ", SHARED), ("local ", LOCAL))
+    space = next((word for word, opcodes in spaces if instruction.opcode in opcodes), "")
     return space + _NOUNS.get(instruction.role.name, instruction.opcode)
 
 
@@ -163,13 +158,10 @@ def sass_text(instruction: Instruction, starts: Sequence[int]) -> str:
     text = " ".join(instruction.text.split())
     before, _, target = text.rpartition("0x")
     start = function_start(starts, instruction.address)
-    if (
-        instruction.target is None
-        or not target
-        or function_start(starts, instruction.target) != start
-    ):
+    at = instruction.target
+    if at is None or not target or function_start(starts, at) != start:
         return text
-    return f"{before}{instruction.target - start:#06x}"
+    return f"{before}{at - start:#06x}"
 
 
 def function_start(starts: Sequence[int], address: int) -> int:

@@ -27,9 +27,10 @@ from keet.evidence import Evidence
 from keet.profile import SAMPLES_BY_REASON, Absent, Launch, Workload
 from keet.profile.launch import NO_COUNTS, Location
 from keet.safe_text import bounded_lines
-from keet.units import Number, Quantity
+from keet.units import Number
 
 if TYPE_CHECKING:
+    from keet.analysis.machine_code.analyses.address_patterns import Atomic
     from keet.analysis.machine_code.launch_code import MachineCode
     from keet.analysis.machine_code.streaming import Streaming
     from keet.documents.explain import CrossLaunchDocument
@@ -47,6 +48,11 @@ class LeadingLines(NamedTuple):
     costs: Iterable[tuple[int, int]]
     """Positions of instructions in the code, each with its cost."""
 
+    @classmethod
+    def executed(cls, of: str, code: MachineCode, positions: Iterable[int]) -> LeadingLines:
+        """By executions."""
+        return cls(of, [(position, code.program.counts[position]) for position in positions])
+
 
 _AT_BARRIERS = "waits at barriers"
 
@@ -58,10 +64,7 @@ def _wait_label(reasons: Sequence[str]) -> str:
         ("waits for instructions", {"no_instructions", "no_instruction"}),
         ("warps that wait for data", {"long_scoreboard", "short_scoreboard"}),
     )
-    return next(
-        (label for label, reasons_of in kinds if reasons_of.issuperset(reasons)),
-        "waits of this kind",
-    )
+    return next((label for label, of in kinds if of.issuperset(reasons)), "waits of this kind")
 
 
 _MAX_PLACES = 5
@@ -110,7 +113,9 @@ class LaunchView:
         which can take a second."""
         self.launch = launch
         self._reads_code = reads_code
-        self.ledger = LaunchLedger(launch, report_scope)
+        self.ledger = ledger = LaunchLedger(launch, report_scope)
+        self.get, self.derived, self.share = ledger.measured, ledger.derived, ledger.share
+        self.ratio, self.percent = ledger.ratio, ledger.percent
         self._texts: dict[str, Sequence[str]] = {}
         self._columns: dict[str, Mapping[int, Number]] = {}
         self._executed: dict[tuple[str, ...], float] = {}
@@ -147,18 +152,13 @@ class LaunchView:
         below all others."""
         return _capability(self.launch.device.compute_capability or "")
 
-    def get(self, metric_id: str) -> Evidence | None:
-        return self.ledger.measured(metric_id)
-
     def value(self, metric_id: str) -> float | None:
         metric = self.ledger.measured(metric_id)
         return float(metric.value) if metric else None
 
-    def ratio(self, name: str, label: str, over: Evidence, under: Evidence) -> Evidence | None:
-        return self.ledger.ratio(name, label, over, under)
-
-    def percent(self, name: str, label: str, part: Evidence, whole: Evidence) -> Evidence | None:
-        return self.ledger.percent(name, label, part, whole)
+    def sum_of(self, *metric_ids: str) -> float:
+        """Of those that the report has."""
+        return sum([self.value(metric_id) or 0.0 for metric_id in metric_ids])
 
     def total(self, name: str, label: str, *parts: Evidence | str | None) -> Evidence | None:
         """The sum of the parts that are known; `None` if none is. A part may be a metric's id."""
@@ -167,7 +167,7 @@ class LaunchView:
         if not collected:
             return None
         amount: Number = sum(part.value for part in collected)
-        return self.ledger.derived(name, Quantity(amount, collected[0].unit), label, *collected)
+        return self.derived(name, amount, label, *collected, unit=collected[0].unit)
 
     # --- warps
 
@@ -213,9 +213,9 @@ class LaunchView:
         """A stall reason's share of the warp cycles, as evidence."""
         if reason not in self.stalls:
             return None
-        share = Quantity(100 * self.stalls[reason], "%")
         label = f"{stalls()[reason].label} share of warp cycles"
-        return self.ledger.derived(f"stall_share_{reason}", share, label, self._states[reason])
+        name, share = f"stall_share_{reason}", self.stalls[reason]
+        return self.share(name, share, label, self._states[reason])
 
     # --- places
 
@@ -399,6 +399,12 @@ class LaunchView:
         """The analysed machine code; `None` if analysis is off or not possible."""
         return None if isinstance(self._code, Absent) else self._code
 
+    def atomics(self, memory: Literal["global", "shared"]) -> list[Atomic]:
+        """Those that the machine code executes; none without it."""
+        return (
+            [atomic for atomic in self.code.atomics if atomic.memory == memory] if self.code else []
+        )
+
     @property
     def code_absent(self) -> Absent | None:
         """Why there is no machine code, if a check has asked for it."""
@@ -411,9 +417,7 @@ class LaunchView:
         without reading the code."""
         if self.launch.workload is not Workload.KERNEL:
             return False
-        if any(
-            self.launch.find(metric) is not None for metric in ("inst_executed", "samples_total")
-        ):
+        if any(map(self.launch.find, ("inst_executed", "samples_total"))):
             return self.code_absent == NO_COUNTS
         return self.launch.disassembly == NO_COUNTS
 
@@ -451,7 +455,7 @@ class LaunchView:
             return None
         column = self.by_address(source.metric)
         total = sum([float(column.get(address, 0.0)) for address in addresses])
-        return self.ledger.derived(name, Quantity(total, source.unit), label, source)
+        return self.derived(name, total, label, source, unit=source.unit)
 
     def by_address(self, name: str) -> Mapping[int, Number]:
         """A metric's values by instruction."""

@@ -6,10 +6,9 @@ An id says what the number is and where it was measured: `l2_hit_rate_pct#0` is 
 0, `samples_share@flip.cu:31#0` belongs to one of its source lines. Ids do not depend on the order
 in which numbers are looked up.
 
-Which part of the hardware a measured number is about, by its id.
-
-A model's reasons for a cause have to be about what the finding rests on: that a grid has many
-blocks says nothing about bank conflicts, however true it is.
+The id also says which part of the hardware a measured number is about. A model's reasons for a
+cause have to be about what the finding rests on: that a grid has many blocks says nothing about
+bank conflicts, however true it is.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class Ledger:
         self, name: str, part: float, label: str, *sources: Evidence, line: str | None = None
     ) -> Evidence:
         """Enter a share, 0 to 1, as a percentage."""
-        return self.derived(name, Quantity(100 * part, "%"), label, *sources, line=line)
+        return self.derived(name, 100 * part, label, *sources, unit="%", line=line)
 
     def numbers(
         self, prefix: str, *sources: Evidence, line: str | None = None
@@ -93,14 +92,13 @@ class Ledger:
         """`None` if `under` is 0: the ratio is unknown, not zero."""
         if not under.value:
             return None
-        return self.derived(name, Quantity(over.value / under.value, ""), label, over, under)
+        return self.derived(name, over.value / under.value, label, over, under)
 
     def percent(self, name: str, label: str, part: Evidence, whole: Evidence) -> Evidence | None:
         """A part as a percentage of a whole; `None` if the whole is 0."""
         if not whole.value:
             return None
-        share = Quantity(100 * part.value / whole.value, "%")
-        return self.derived(name, share, label, part, whole)
+        return self.derived(name, 100 * part.value / whole.value, label, part, whole, unit="%")
 
     def _add(  # noqa: PLR0913, PLR0917 - what evidence is made of
         self,
@@ -167,12 +165,8 @@ class LaunchLedger(Ledger):
 
     def look_up(self, slug: str) -> Evidence | None:
         """The entry with this slug; else the catalog metric of this id."""
-        entered = self.entry_with_slug(slug)
+        entered = next((piece for piece in self if piece.slug == slug), None)
         return entered if entered or slug not in metrics() else self.measured(slug)
-
-    def entry_with_slug(self, slug: str) -> Evidence | None:
-        """The existing entry with this slug."""
-        return next((piece for piece in self if piece.slug == slug), None)
 
     def _slug_of(self, name: str) -> str:
         """The catalog id of a metric. If a report has the metric under two of ncu's names, the id
@@ -269,7 +263,5 @@ def areas_of(ids: Iterable[str]) -> frozenset[Area]:
     keet forecasts was not measured of the launch: it is in no area."""
     slugs = {re.split(r"[@#]", name)[0] for name in ids}
     measured = [slug for slug in slugs if not slug.startswith(("device_", "claimed_", "forecast_"))]
-    areas = (
-        area for area, pattern in _AREAS.items() if any(re.search(pattern, id_) for id_ in measured)
-    )
-    return frozenset(areas)
+    found = (area for slug in measured for area, of in _AREAS.items() if re.search(of, slug))
+    return frozenset(found)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from keet.profile import Launch
@@ -163,8 +163,7 @@ def launched_by(name: str) -> str | None:
     if not path:
         return None
     last = path[-1].lower()
-    by_namespace = _by_namespace(path)
-    if by_namespace:
+    if by_namespace := _by_namespace(path):
         return by_namespace
     if last in _WRAPPERS and "cutlass" in name and re.search(_CUTLASS_ARGUMENT, name):
         return "CUTLASS"
@@ -172,10 +171,8 @@ def launched_by(name: str) -> str | None:
         return "PyTorch ATen"
     if "cublas" in name and re.search(_CUBLAS_ARGUMENT, name):
         return "cuBLAS"
-    fitting = (
-        library for part, form, library in _PATTERNS if part in last and re.fullmatch(form, last)
-    )
-    return next(fitting, None)
+    likely = ((form, library) for part, form, library in _PATTERNS if part in last)
+    return next((library for form, library in likely if re.fullmatch(form, last)), None)
 
 
 _FILLS_OR_DRAWS = (
@@ -258,17 +255,12 @@ _DEEPEST_TEMPLATE = 40
 """Levels of template arguments."""
 
 
-class _Argument(NamedTuple):
-    text: str
-    is_data: bool
-
-
 def _functions_in(name: str, libraries: Collection[str]) -> Iterator[str]:
     """Names of functions of the user, in the order of the kernel's name. `libraries`: namespaces
     that are not the user's."""
     plain = name.replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
     arguments = list(_arguments(plain, is_data=False, depth=0))
-    data = {_head(argument.text) for argument in arguments if argument.is_data}
+    data = {_head(text) for text, is_data in arguments if is_data}
     for text, is_data in arguments:
         head = _head(text)
         if is_data or _is_foreign(text, head, libraries):
@@ -296,14 +288,14 @@ def _head(text: str) -> str:
     return text if re.search(_LAMBDA, head) else head.strip(" *&").removeprefix("const ")
 
 
-def _arguments(text: str, *, is_data: bool, depth: int) -> Iterator[_Argument]:
-    """Those of the outermost template and of all templates in them."""
+def _arguments(text: str, *, is_data: bool, depth: int) -> Iterator[tuple[str, bool]]:
+    """Those of the outermost template and of all templates in them, and whether each is data."""
     start = text.find("<")
     if start < 0 or depth > _DEEPEST_TEMPLATE:
         return
     holds = is_data or bool(re.fullmatch(_HOLDS_DATA, text[:start].rpartition("::")[2].strip()))
     for part in _split(text[start + 1 :]):
-        yield _Argument(part, holds or part.endswith("*"))
+        yield part, holds or part.endswith("*")
         yield from _arguments(part, is_data=holds or part.endswith("*"), depth=depth + 1)
 
 

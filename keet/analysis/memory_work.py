@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from itertools import repeat
 from typing import Literal
 
 from keet.analysis.candidate import MIO_WAITS, kept_waits
@@ -12,7 +12,7 @@ from keet.analysis.hotspots.source_lines import ACCESS_BYTES
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.machine_code.instructions.opcodes import GLOBAL, GLOBAL_ATOMICS, LOCAL, SHARED
 from keet.analysis.parameters import Parameter
-from keet.analysis.time_model import INDIRECT, Effect, TimeModel
+from keet.analysis.time_model import INDIRECT, Effect, TimeModel, float_atomics
 
 UNRELATED_WAITS = Parameter(
     0.8, "share of other waiting that stays when shared memory is relieved", "fit"
@@ -83,9 +83,8 @@ def requested_bytes(view: LaunchView, addresses: Iterable[int] | None = None) ->
     """Bytes that threads load and store on global memory; only those of the instructions at
     `addresses`, if given. 0: not known."""
     read_at = global_addresses(view) if addresses is None else addresses
-    return sum(
-        size * threads for size, threads in map(_widths(view).get, read_at, repeat((0, 0.0)))
-    )
+    widths = _widths(view)
+    return sum(math.prod(widths.get(address, (0, 0.0))) for address in read_at)
 
 
 @cached_per_view
@@ -109,11 +108,8 @@ def widened_share(view: LaunchView) -> float:
     """That part of all executed loads and stores on global memory, 0 to 1."""
     executed, parts = view.table.executed or {}, widened_parts(view)
     every = sum(executed.get(address, 0) for address in parts)
-    return (
-        sum(executed.get(address, 0) * part for address, part in parts.items()) / every
-        if every
-        else 1
-    )
+    widened = sum(executed.get(address, 0) * part for address, part in parts.items())
+    return widened / every if every else 1
 
 
 def access_width(view: LaunchView) -> float | None:
@@ -146,7 +142,7 @@ def global_part(view: LaunchView) -> float:
 
 
 def _loads_and_stores(view: LaunchView, memory: str, unit: str) -> float:
-    return sum(view.value(f"{memory}_{way}_{unit}") or 0.0 for way in ("load", "store"))
+    return view.sum_of(f"{memory}_load_{unit}", f"{memory}_store_{unit}")
 
 
 def global_loads_part(view: LaunchView) -> float:
@@ -182,17 +178,12 @@ contention."""
 
 def shared_atomics_by_data(view: LaunchView) -> bool:
     """Whether data chooses the addresses of atomics on shared memory, or may do so."""
-    if view.code is None:
-        return True
     regular = ("one address", "one address per block", "one address per warp or less")
-    return any(
-        atomic.spread not in (*regular, "different addresses")
-        for atomic in view.code.atomics
-        if atomic.memory == "shared"
-    )
+    spreads = {atomic.spread for atomic in view.atomics("shared")}
+    return view.code is None or not spreads <= {*regular, "different addresses"}
 
 
-ATOMIC_KINDS = ("global_reduction", "global_atomic")
+ATOMIC_SECTORS = ("global_reduction_sectors", "global_atomic_sectors")
 
 
 FLOAT_PASSES = Parameter(
@@ -204,33 +195,19 @@ FLOAT_PASSES = Parameter(
 27.5 passes for doubles in a table of 4096 words, and 18.6 with 169 for floats in one of 512."""
 
 
-def _float_sums(view: LaunchView) -> float:
-    """Share of the executed atomics on global memory, 0 to 1, that are additions of floats or
-    doubles to words that data chooses; 0 without the machine code."""
-    floats, every = 0, 0
-    for atomic in view.code.atomics if view.code is not None else ():
-        if view.code is not None and atomic.memory == "global":
-            program = view.code.program
-            is_float = not {"F32", "F64"}.isdisjoint(program.code[atomic.position].modifiers)
-            every += program.counts[atomic.position]
-            is_table = atomic.spread == "chosen by data"
-            floats += program.counts[atomic.position] * (is_float and is_table)
-    return floats / every if every else 0.0
-
-
 def without_atomic_requests(view: LaunchView, retried: float = 0.0) -> float:
     """What is left of L1's work, 0 to 1, if atomics on global memory, which pass through L1 once
     per request, become atomics on shared memory; 1: not counted. `retried`: the share of them that
     is retries of compare-and-swap loops, which additions do not need."""
-    requests = sum(view.value(f"{kind}_sectors") or 0.0 for kind in ATOMIC_KINDS)
+    requests = view.sum_of(*ATOMIC_SECTORS)
     # Sectors of swaps are counted with those of other atomics, their instructions are not.
-    kinds = (*ATOMIC_KINDS, "global_cas")
-    runs = (1 - retried) * sum(view.value(f"{kind}_inst") or 0.0 for kind in kinds)
+    kinds = ("global_reduction_inst", "global_atomic_inst", "global_cas_inst")
+    runs = (1 - retried) * view.sum_of(*kinds)
     if not requests or not runs:
         return 1.0
     plain = _loads_and_stores(view, "global", "sectors")
     part = requests / (requests + plain / SECTORS_PER_LINE)
-    passes = SPREAD_PASSES * (1 + (FLOAT_PASSES - 1) * _float_sums(view))
+    passes = SPREAD_PASSES * (1 + (FLOAT_PASSES - 1) * float_atomics(view, "chosen by data"))
     needed = min(1.0, passes * runs / requests)
     return 1 - part * (1 - needed) * (1 - _shared_part(view, unknown=0.0))
 
@@ -271,7 +248,7 @@ def without_local(view: LaunchView) -> dict[str, float]:
         # L1 absorbs most of local memory while it fits, and L2 a part of the rest. Global loads
         # that hit L1 stay out of L2, whatever their share of L1's work.
         behind_l1 = min(1.0, (loads + stores) / moved)
-        dram = (view.value("dram_bytes_read") or 0.0) + (view.value("dram_bytes_written") or 0.0)
+        dram = view.sum_of("dram_bytes_read", "dram_bytes_written")
         at_dram = SECTOR * (loads + stores) / dram if dram else 1.0
         behind_l2 = min(1.0, max(behind_l1, at_dram))
     return {"L1": 1 - wasted, "L2": behind_l1, "DRAM": behind_l2, "LSU": 1 - INDIRECT * wasted}

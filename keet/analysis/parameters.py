@@ -1,8 +1,8 @@
 """The type of the chosen numbers of the analysis. Each is defined beside its use, with its meaning
 and its source; docs/parameters.md lists all of them.
 
-Chosen numbers that several modules use in the same meaning, and names of functions that the
-compiler expands. Other numbers are beside their use.
+Those that several modules use in the same meaning are here, and names of functions that the
+compiler expands.
 """
 
 from __future__ import annotations
@@ -56,9 +56,8 @@ def collected(*packages: str) -> dict[str, Parameter]:
     """The parameters by name; imports all modules of the packages."""
     by_name: dict[str, Parameter] = {}
     for module in (module for package in packages for module in _modules(package)):
-        for constant, bound in vars(module).items():
-            if not isinstance(bound, Parameter):
-                continue
+        of_module = {n: bound for n, bound in vars(module).items() if isinstance(bound, Parameter)}
+        for constant, bound in of_module.items():
             if by_name.setdefault(constant.lower(), bound) is not bound:
                 raise ValueError(f"two parameters are called {constant}")
     return by_name
@@ -97,8 +96,8 @@ LONGEST_START_NS = Parameter(
     "judgement",
 )
 
-# Names of functions that the compiler expands (see `sass.analyses.expansions`). They are here so
-# that facts and findings need not import the analysis of machine code.
+# Names of functions that the compiler expands (see `machine_code/analyses/expansions.py`). They are
+# here so that facts and findings need not import the analysis of machine code.
 DIVISION = "integer division or remainder"
 LONG_DIVISION = "64-bit integer division or remainder"
 HUGE_DIVISION = "128-bit integer division or remainder"

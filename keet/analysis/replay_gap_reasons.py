@@ -24,23 +24,18 @@ class RunFacts:
     """Facts about one profile that has a run table."""
 
     def __init__(self, profile: Profile, positions: RunPositions) -> None:
-        self._profile, self.positions = profile, positions
+        self.profile, self.positions = profile, positions
 
     def ncu_option(self, name: str) -> str | None:
         """The value of an ncu option; None: ncu's command line is not recorded."""
-        setting = setting_of(self._profile, name)
+        setting = setting_of(self.profile, name)
         return setting.value if setting else None
-
-    @property
-    def launch_was_chosen(self) -> bool:
-        """Whether `keet profile` selected the launch from a plain run."""
-        return keet_program(self._profile) is not None and bool(self.positions.table.profiled)
 
     @cached_property
     def ratios(self) -> Mapping[str, list[float]]:
         """Time in the run over time under replay, per kernel and launch."""
         ratios: dict[str, list[float]] = {}
-        for launch in self._profile.launches:
+        for launch in self.profile.launches:
             times = both_times(launch, self.positions.of(launch.id))
             if times and min(times.plain_ns, times.replay_ns) >= LONGEST_START_NS:
                 ratios.setdefault(launch.name.full, []).append(times.ratio)
@@ -55,7 +50,7 @@ class RunFacts:
     def beyond_replay(self) -> Mapping[str, float]:
         """Per kernel name: time in the run beyond that of its replay, in nanoseconds. All of its
         time, if it was not profiled or its replay was not measured."""
-        launches = {launch.id: launch for launch in self._profile.launches}
+        launches = {launch.id: launch for launch in self.profile.launches}
         beyond = dict.fromkeys((kernel.name for kernel in self.positions.table.kernels), 0.0)
         for kernel in self.positions.unprofiled:
             beyond[kernel.name] += kernel.total_ns
@@ -145,9 +140,11 @@ class ReplayReasons:
 
     def _how_to_tell(self, name: ReasonId) -> Sentence:
         """Leaves out steps that were already done."""
-        if name == "clocks" and self._facts.ncu_option("clock-control") == "none":
+        facts = self._facts
+        if name == "clocks" and facts.ncu_option("clock-control") == "none":
             return Sentence(_FREQUENCY)
-        if name == "not_typical" and self._facts.launch_was_chosen:
+        was_chosen = keet_program(facts.profile) is not None and facts.positions.table.profiled
+        if name == "not_typical" and was_chosen:
             return Sentence("profile other launches of this kernel with --kernel and --launch-skip")
         return _HOW_TO_TELL[name]
 
@@ -165,7 +162,7 @@ class _Case:
         self._facts, self._table = facts, facts.positions.table
 
     def _number(self, name: str, value: float, unit: str, label: str) -> Evidence:
-        return self._view.ledger.derived(name, Quantity(value, unit), label)
+        return self._view.derived(name, Quantity(value, unit), label)
 
     # --- managed and host memory
 
@@ -243,11 +240,8 @@ class _Case:
             return _answer("ruled_out", "ncu left the caches as they were (--cache-control none)")
         # A unit above L2 whose work alone takes longer than the launch took in the run.
         for ceiling in self._view.ceilings.ranked:
-            if (
-                ceiling.kind != "link"
-                and ceiling.name not in ("DRAM", "L2")
-                and ceiling.share > self._limit
-            ):
+            is_above_l2 = ceiling.kind != "link" and ceiling.name not in ("DRAM", "L2")
+            if is_above_l2 and ceiling.share > self._limit:
                 words = "{unit} was busy for {reached:.0f} of the replay, even with warm caches"
                 return _answer("ruled_out", words, unit=ceiling.spoken, reached=ceiling.reached)
         by_default = "by default, ncu flushes the caches before each pass"
@@ -262,9 +256,9 @@ class _Case:
     def _served_by_l2(self) -> _Answer | None:
         read, size = self._view.get("dram_bytes_read"), self._view.get("device_l2_size")
         flushed = self._facts.ncu_option("cache-control") not in ("none", None)
-        if read is None or size is None or not flushed or self._gap.factor > MOST_FROM_CACHES:
+        if read is None or size is None or not 0 < read.value <= size.value:
             return None
-        if not 0 < read.value <= size.value:
+        if not flushed or self._gap.factor > MOST_FROM_CACHES:
             return None
         words = (
             "ncu flushes the caches before each pass; the {read} that came from DRAM fit into the "
@@ -292,7 +286,7 @@ class _Case:
         if now is None or most is None or not now.value > 0:
             return None
         hertz, label = Quantity(most.value, most.unit).to("hz"), "highest SM clock of the GPU"
-        highest = self._view.ledger.derived("highest_sm_clock", hertz, label, most)
+        highest = self._view.derived("highest_sm_clock", hertz, label, most)
         enough = highest.value / now.value >= self._gap.factor / SIMILAR
         words = "the replay ran at {now}, and this GPU goes up to {highest}"
         return _answer("likely" if enough else "ruled_out", words, now=now, highest=highest)
@@ -350,16 +344,15 @@ class _Case:
         explains the rest. If n kernels share a GPU, each takes at most about n times as long."""
         if self._at_once < HARDLY_SHARED:
             return "ruled_out"
-        gap = self._gap
-        alone = gap.plain_ns * (1 - share / 100)
-        explains = share > OVERLAPS and alone <= REPLAY_DIFFERS * gap.replay_ns
-        return "likely" if explains and gap.factor <= REPLAY_DIFFERS * self._at_once else "possible"
+        alone = self._gap.plain_ns * (1 - share / 100)
+        explains = share > OVERLAPS and alone <= REPLAY_DIFFERS * self._gap.replay_ns
+        enough = self._gap.factor <= REPLAY_DIFFERS * self._at_once
+        return "likely" if explains and enough else "possible"
 
     def not_typical(self) -> _Answer:
-        known_by = self._position.known_by
-        if known_by == "launch":
+        if self._position.known_by == "launch":
             return self._same_number()
-        if known_by == "kernel":
+        if self._position.known_by == "kernel":
             return self._other_launches()
         median = "the run table has the median of similar launches, not this launch"
         return self._spread() or _answer("possible", median)

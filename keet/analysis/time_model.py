@@ -26,7 +26,6 @@ from keet.analysis.machine_code.instructions.opcodes import GLOBAL_ATOMICS
 from keet.analysis.parameters import LONGEST_START_NS, MAJORITY, Parameter
 from keet.evidence import Evidence
 from keet.profile import Workload
-from keet.units import Quantity
 
 HOT_LINE = "hot L2 slice"
 BLOCK_STARTS = "block starts"
@@ -453,25 +452,19 @@ def _by_requests(view: LaunchView) -> HotLine | None:
     cycles = l2_cycles(view)
     if not cycles or executed is None or not executed.value or _slices_measured(view):
         return None
-    code = view.code
-    runs = sum(
-        code.program.counts[atomic.position]
-        for atomic in (code.atomics if code is not None else ())
-        if code is not None and atomic.memory == "global" and atomic.spread == "one address"
-    )
+    ours = [atomic.position for atomic in view.atomics("global") if atomic.spread == "one address"]
+    runs = sum(view.code.executions(ours).values()) if view.code else 0
     if not runs:
         return None
     label = "atomics on one address per cycle of L2"
-    rate = Quantity(runs / cycles, "")
-    shown = view.ledger.derived("one_address_rate", rate, label, executed)
+    shown = view.derived("one_address_rate", runs / cycles, label, executed)
     load = min(1.0, runs / cycles / atomic_rate(view))
     return HotLine(load, shown, executed, executed, True, runs, is_counted=True)
 
 
 def _slices_measured(view: LaunchView) -> bool:
-    shares = _slice_shares(view)
-    counts = [view.get(f"l2_slice_sectors_{of}") for of in ("max", "avg")]
-    return shares is not None or None not in counts
+    counts = map(view.get, ("l2_slice_sectors_max", "l2_slice_sectors_avg"))
+    return _slice_shares(view) is not None or None not in counts
 
 
 FLOAT_ATOMIC_RATE = Parameter(
@@ -483,14 +476,22 @@ ATOMIC_RATE = Parameter(0.48, "the same for other atomics", "fit")
 def atomic_rate(view: LaunchView) -> float:
     """Updates of one address per L2 cycle: 0.31 to 0.33 were seen for sums of floats and of
     doubles, 0.4 to 0.8 for others."""
-    code, floats, every = view.code, 0, 0
-    for atomic in code.atomics if code is not None else ():
-        if code is not None and atomic.memory == "global":
-            runs = code.program.counts[atomic.position]
-            is_float = not {"F32", "F64"}.isdisjoint(code.program.code[atomic.position].modifiers)
-            every, floats = every + runs, floats + runs * is_float
-    part = floats / every if every else 0.0
+    part = float_atomics(view)
     return 1 / (part / FLOAT_ATOMIC_RATE + (1 - part) / ATOMIC_RATE)
+
+
+def float_atomics(view: LaunchView, spread: str = "") -> float:
+    """Share of the executed atomics on global memory, 0 to 1, that are on floats or doubles, and
+    whose addresses are of this form; 0 without the machine code."""
+    every = floats = 0
+    for atomic in view.atomics("global"):
+        assert view.code is not None
+        runs = view.code.program.counts[atomic.position]
+        modifiers = view.code.program.code[atomic.position].modifiers
+        every += runs
+        if spread in ("", atomic.spread) and not {"F32", "F64"}.isdisjoint(modifiers):
+            floats += runs
+    return floats / every if every else 0.0
 
 
 def _fullest_slice(view: LaunchView) -> tuple[float, float]:
@@ -517,12 +518,11 @@ def _repeats(view: LaunchView) -> float:
     if code is None or not code.sectors:
         return 1.0
     every = waiting = 0
-    for atomic in code.atomics:
-        if atomic.memory == "global":
-            sectors = code.sectors.get(code.program.code[atomic.position].address, 0)
-            requests = code.program.counts[atomic.position]
-            every += sectors
-            waiting += min(sectors, requests) if atomic.spread == "different addresses" else sectors
+    for atomic in view.atomics("global"):
+        sectors = code.sectors.get(code.program.code[atomic.position].address, 0)
+        requests = code.program.counts[atomic.position]
+        every += sectors
+        waiting += min(sectors, requests) if atomic.spread == "different addresses" else sectors
     return waiting / every if every else 1.0
 
 

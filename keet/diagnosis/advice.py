@@ -22,7 +22,6 @@ from keet.diagnosis.finding import HERE, Advice, Because, Finding
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.findings import findings
-from keet.units import Quantity
 
 _MAX_PLACES = 3
 
@@ -75,8 +74,7 @@ def _executed(view: LaunchView, opcodes: Collection[str]) -> Iterator[Evidence]:
         count = view.count(opcode)
         if source is not None and count and math.isfinite(count):
             label = f"executed {opcode} instructions"
-            amount = Quantity(int(count), "inst")
-            yield view.ledger.derived(f"executed_{opcode}", amount, label, source)
+            yield view.derived(f"executed_{opcode}", int(count), label, source, unit="inst")
 
 
 def _places(view: LaunchView, addresses: Sequence[int]) -> tuple[Place, ...]:
@@ -208,9 +206,7 @@ _TERMS = (
     _Term(", or use cub::BlockReduce", ""),
     *(
         _Term(
-            f" (__{name}_sync)",
-            "",
-            {"Numba": f" (cuda.{name}_sync)", "Julia": f" ({name}_sync)"},
+            f" (__{name}_sync)", "", {"Numba": f" (cuda.{name}_sync)", "Julia": f" ({name}_sync)"}
         )
         for name in ("shfl_down", "shfl_up", "shfl_xor")
     ),
@@ -261,16 +257,7 @@ def in_language(advice: Sentence, language: Language) -> Sentence:
 
 
 def _translated(text: str, language: Language) -> str:
+    """Parentheses that still have terms of CUDA C++ are dropped."""
     for term in _TERMS:
-        if term.cpp in text:
-            text = text.replace(term.cpp, term.own.get(language, term.plain))
-    return "".join(_without_examples(text)) if CPP.search(text) else text
-
-
-def _without_examples(text: str) -> Iterator[str]:
-    """Drops parentheses that have terms of CUDA C++."""
-    end = 0
-    for match in _IN_PARENTHESES.finditer(text):
-        yield text[end : match.start()] if CPP.search(match[1]) else text[end : match.end()]
-        end = match.end()
-    yield text[end:]
+        text = text.replace(term.cpp, term.own.get(language, term.plain))
+    return _IN_PARENTHESES.sub(lambda match: "" if CPP.search(match[1]) else match[0], text)

@@ -12,7 +12,7 @@ from keet.analysis.ledger import areas_of
 from keet.analysis.time_model import MOST_REMOVED, Effect
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence, constant
-from keet.findings import ClaimKind, FindingSpec, findings
+from keet.findings import ClaimKind, FindingSpec, absence, findings
 from keet.prose.expressions import (
     EvaluatedExpression,
     Expression,
@@ -33,8 +33,7 @@ class Refused(Exception):
 
     def __init__(self, template: str, /, **values: Evidence | str) -> None:
         """Of a `Sentence`, which may leave out some of the evidence among the values."""
-        self.reason = Sentence(template, **values)
-        pieces = (value for value in values.values() if isinstance(value, Evidence))
+        self.reason, pieces = absence(template, **values)
         self.evidence = tuple(piece for piece in pieces if piece.id)
         super().__init__(self.reason)
 
@@ -92,8 +91,8 @@ def read_claim(  # noqa: PLR0913, PLR0917 - the parts of a claim
 ) -> WorkClaim:
     """`needed`, `removed`: expressions over `names`. What cannot be read is the claim's
     `problem`."""
-    amounts = {"needed": needed, "removed": removed}
-    texts = {name: text.strip().strip("{}").strip() for name, text in amounts.items()}
+    stated = (("needed", needed), ("removed", removed))
+    texts = {name: text.strip().strip("{}").strip() for name, text in stated}
     texts = {name: text for name, text in texts.items() if text.lower() not in _NO_AMOUNT}
     kind, of = kind.strip().lower(), of.strip()
     said = (f"{name} {text}" for name, text in texts.items())
@@ -184,13 +183,13 @@ def stated_amount(view: LaunchView, what: str, amount: Quantity, *sources: Evide
     """An amount that the model states, as evidence. Its name contains the value, because another
     claim may state another amount."""
     name = f"claimed.{what}.{float(amount.value)!r}"
-    return view.ledger.derived(name, amount, f"{what} needed, as the model states", *sources)
+    return view.derived(name, amount, f"{what} needed, as the model states", *sources)
 
 
 def stated_share(view: LaunchView, what: str, removed: float, *sources: Evidence) -> Evidence:
     name = f"claimed.{what}.removed.{removed!r}"
     label = f"of {what} can go, as the model states"
-    return view.ledger.share(name, removed, label, *sources)
+    return view.share(name, removed, label, *sources)
 
 
 def removable(removed: float) -> float:

@@ -25,6 +25,7 @@ from keet.analysis.time_model import (
     Effect,
     TimeModel,
     attainable,
+    joined,
     spoken_load,
 )
 from keet.catalog import stalls
@@ -151,9 +152,8 @@ def evaluate_claim(claim: WorkClaim, model: TimeModel, account: Account) -> Eval
     try:
         _check_form(claim)
         if absent := check_cause(claim.finding, model):
-            return EvaluatedClaim(
-                claim=claim, supported=False, reason=absent[0], evidence=absent[1]
-            )
+            reason, evidence = absent
+            return EvaluatedClaim(claim=claim, supported=False, reason=reason, evidence=evidence)
         # Without an amount, the claim is evaluated as keet's own candidate for the finding.
         has_amount = claim.needed is not None or claim.removed is not None
         if claim.kind == "precision" or (has_amount and claim.kind != "cause"):
@@ -164,9 +164,8 @@ def evaluate_claim(claim: WorkClaim, model: TimeModel, account: Account) -> Eval
         placed = candidate._replace(places=lambda: _places(claim, candidate.places()))
         return _computed(claim, placed, model, account, is_backed=True, amounts_by="keet")
     except Refused as why:
-        return EvaluatedClaim(
-            claim=claim, supported=False, reason=why.reason, evidence=why.evidence
-        )
+        reason, evidence = why.reason, why.evidence
+        return EvaluatedClaim(claim=claim, supported=False, reason=reason, evidence=evidence)
 
 
 def evaluate_claims(
@@ -188,18 +187,16 @@ def evaluate_claims(
         return alone[0]
     candidates, effects = [entry[1] for entry in usable], [entry[2] for entry in usable]
 
-    def largest(shares: Sequence[Mapping[str, float]]) -> dict[str, float]:
-        names = dict.fromkeys(name for share in shares for name in share)
-        return {name: min(share.get(name, 1.0) for share in shares) for name in names}
+    def largest(of: Callable[[Effect], Mapping[str, float]]) -> dict[str, float]:
+        names = dict.fromkeys(name for effect in effects for name in of(effect))
+        return {name: min(of(effect).get(name, 1.0) for effect in effects) for name in names}
 
-    moved = dict.fromkeys(name for effect in effects for name in effect.moved)
     together = Effect(  # overlapping effects are not counted twice
-        largest([effect.units for effect in effects]),
-        largest([effect.waits for effect in effects]),
+        largest(lambda effect: effect.units),
+        largest(lambda effect: effect.waits),
         min(effect.every_wait for effect in effects),
         min(effect.longest_sm for effect in effects),
-        0.0,
-        {name: max(effect.moved.get(name, 0.0) for effect in effects) for name in moved},
+        moved=joined(effects).moved,
     )
     kinds = {claim.claim.kind for claim, *_ in usable}
     least = 0.0 if "parallelism" in kinds else least_time(model, together, kinds)
@@ -249,16 +246,11 @@ def _from_amount(claim: WorkClaim, model: TimeModel, account: Account) -> Evalua
     )
     is_backed = (claim.kind == "precision" or claim.is_derived) and not stated.is_doubted
     if not is_backed:
-        likelihood = float(INDIRECT)
-        if keet_candidate := own_candidate(
-            claim.finding, model
-        ):  # doubt applies only to what is beyond it
-            possible, keet_gain = (
-                possible_gain(candidate, model),
-                possible_gain(keet_candidate, model),
-            )
+        likelihood, keets = float(INDIRECT), own_candidate(claim.finding, model)
+        if keets is not None:  # doubt applies only to what is beyond it
+            possible, keet_gain = (possible_gain(x, model) for x in (candidate, keets))
             is_backed = keet_gain >= possible
-            expected = math.log(expected_gain(keet_candidate, min(keet_gain, possible)))
+            expected = math.log(expected_gain(keets, min(keet_gain, possible)))
             beyond = max(0.0, math.log(possible / keet_gain)) * INDIRECT
             plain = math.log(possible) * chance(candidate, possible)
             likelihood = min(1.0, (expected + beyond) / plain) if plain else likelihood
@@ -317,7 +309,7 @@ def _computed(  # noqa: PLR0913 - a claim as a candidate, and of what
         amount = Quantity(float(duration.value) * of_time * stated.kept, duration.unit)
         name = f"claimed.floor.{unit}.{stated.kept:.4g}"
         label = f"time of {spoken_unit(unit)} for the rest of its work, by the model's claim"
-        least = view.ledger.derived(name, amount, label, duration)
+        least = view.derived(name, amount, label, duration)
     result = EvaluatedClaim(
         claim=claim,
         supported=possible >= WORTH,
@@ -410,9 +402,7 @@ def rank_with_claims(
     for claim in sorted(evaluated, key=lambda x: (x.is_backed, x.expected), reverse=True):
         if claim.supported:
             best.setdefault(claim.claim.finding, claim)
-    every = [
-        _refined(diagnosis, finding, best.pop(finding.id, None)) for finding in diagnosis.findings
-    ]
+    every = [_refined(diagnosis, own, best.pop(own.id, None)) for own in diagnosis.findings]
     every += [RankedCause(_finding(diagnosis, claim), "model", claim) for claim in best.values()]
     causes = [cause for cause in every if cause.origin == "keet"]
     claims = [cause for cause in every if cause.origin == "model"]
@@ -437,10 +427,9 @@ def _refined(diagnosis: Diagnosis, finding: Finding, claim: EvaluatedClaim | Non
         return RankedCause(finding, "keet")
     stated = _finding(diagnosis, claim)
     is_better = claim.is_backed and claim.expected > finding.expected
-    kept = (
-        replace(stated, locations=stated.locations or finding.locations) if is_better else finding
-    )
-    joined = replace(
+    places = stated.locations or finding.locations
+    kept = replace(stated, locations=places) if is_better else finding
+    both = replace(
         kept,
         evidence=tuple(dict.fromkeys((*kept.evidence, *finding.evidence, *stated.evidence))),
         here=kept.here or finding.here,
@@ -448,7 +437,7 @@ def _refined(diagnosis: Diagnosis, finding: Finding, claim: EvaluatedClaim | Non
         variant=finding.variant,
         keet_alone=finding.forecast if kept.amounts_by == "model" else None,
     )
-    return RankedCause(joined, "model" if is_better else "keet", claim)
+    return RankedCause(both, "model" if is_better else "keet", claim)
 
 
 def _finding(diagnosis: Diagnosis, claim: EvaluatedClaim) -> Finding:

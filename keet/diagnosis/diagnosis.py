@@ -1,7 +1,7 @@
 """Diagnoses a launch: causes ranked by the time that a fix would save.
 
-How much faster a fix would make the launch: a likely gain and a range. Also how much of each
-part of the account it removes.
+A fix makes the launch faster by a likely gain within a range, and removes so much of each part of
+the account.
 
 The time model computes the gain if the cause is real and is removed: the likely gain. A cause that
 rests on an assumption may not be real: in the casebook, nearly all assumed causes with a gain of
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from keet.analysis.account import KINDS, Account, TimePart, account_of, slug
 from keet.analysis.archetype import called_part, is_debug_build
 from keet.analysis.candidate import MAX_GAIN, Candidate, chance_by
-from keet.analysis.launch_view import LaunchView, cached_per_view
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.parallelism.resident_warps import does_nothing
 from keet.analysis.parameters import LEAST_KERNEL_NS, MAJORITY, POSSIBLE, SAVED_PART, Parameter
@@ -180,19 +180,17 @@ def order_reason(
     gains_less = other.possible > worth[0].possible
     if first_gain == other_gain or (gains_less and is_doubtful):
         return None  # neither saves more, or neither is certain
-    derived = model.view.ledger.derived
-    gains = [
-        derived(f"possible.{cause.candidate.id}", cause.possible, "times faster if fixed")
-        for cause in (worth[0], other)
-    ]
+    derived, label = model.view.derived, "times faster if fixed"
+    causes = (worth[0], other)
+    own, their = (derived(f"possible.{x.candidate.id}", x.possible, label) for x in causes)
     return Sentence(
         "Ranked before {other}, which takes a larger part of the time ({share:.0f} {part}), "
         "because {reason}: {own:.1f}x against {their:.1f}x.",
         other=findings()[most].label,
         share=part.percent,
         part=part.part,
-        own=gains[0],
-        their=gains[1],
+        own=own,
+        their=their,
         reason="its gain is less doubtful" if gains_less else "fixing it saves more",
     )
 
@@ -266,21 +264,16 @@ def diagnose(
         together = cross_launch_findings([*beside, launch], Ledger(scope_in(report_scope, OF_RUN)))
     view.shared_traffic = together.shared.get(launch.id) if together else None
     made = [*_causes(view, model)]
-    view.results[causes.__wrapped__] = _worth(made)  # type: ignore[attr-defined]
+    view.results[causes] = _worth(made)
     ranked = ranked_candidates(view, model, made)
     measured = frozenset([e.metric for e in view.ledger if not e.derived_from and not e.line])
     account = account_of(view, model)
     unknown = account.unknown_while_active
     # What a build without -G would take, the time of debug code does not say: but for SMs without a
     # block or with less work than others, and lanes without a thread.
-    by_shape = next(
-        (
-            cause
-            for cause in ranked
-            if is_worth(cause) and (cause.candidate.id, cause.candidate.basis) in _OF_SHAPE
-        ),
-        None,
-    )
+    worth_it = filter(is_worth, ranked)
+    of_shape = (x for x in worth_it if (x.candidate.id, x.candidate.basis) in _OF_SHAPE)
+    by_shape = next(of_shape, None) if is_debug_build(view) else None
     ranked = [] if is_debug_build(view) or does_nothing(view) else ranked
     by_advice: dict[str, tuple[Finding, RankedCandidate]] = {}
     for cause in ranked:
@@ -288,29 +281,26 @@ def diagnose(
             finding = _finding(cause, model, unknown)
             # One with the same advice as an earlier one is another symptom of the same cause.
             by_advice.setdefault(finding.advice.text if finding.advice else "", (finding, cause))
-    reported, worth = (
-        (tuple(column) for column in zip(*by_advice.values())) if by_advice else ((), ())
-    )
+    reported = tuple(finding for finding, _ in by_advice.values())
+    worth = tuple(cause for _, cause in by_advice.values())
     rest = [cause for cause in ranked if not is_worth(cause)]
     rest.sort(key=lambda cause: not _wastes_the_busiest(cause, model))
-    minor = tuple(_outline(cause, model, unknown) for cause in rest)
     wasteful = any(_wastes_the_busiest(cause, model) for cause in ranked)
     gains = any(cause.gain >= WORTH and cause.candidate.basis != "suspected" for cause in worth)
     limits = (spec.id for spec in findings().values() if spec.is_reached(model))
     is_open = gains or wasteful or is_debug_build(view)
     is_doubtful = bool(reported) and reported[0].cause_certainty == "possible"
-    healthy = None if is_open else next(limits, None)
     return Diagnosis(
-        view,
-        model,
-        account,
-        reported,
-        _all_fixed(worth, model, unknown),
-        order_reason(worth, model, account, is_doubtful=is_doubtful),
-        minor,
-        healthy,
-        measured,
-        _finding(by_shape, model, unknown) if by_shape and is_debug_build(view) else None,
+        view=view,
+        model=model,
+        account=account,
+        findings=reported,
+        all_fixed=_all_fixed(worth, model, unknown),
+        order_reason=order_reason(worth, model, account, is_doubtful=is_doubtful),
+        minor=tuple(_outline(cause, model, unknown) for cause in rest),
+        healthy=None if is_open else next(limits, None),
+        judged_by=measured,
+        in_any_build=_finding(by_shape, model, unknown) if by_shape else None,
     )
 
 
@@ -359,10 +349,8 @@ class CrossLaunchFindings(NamedTuple):
 def cross_launch_findings(launches: Sequence[Launch], ledger: Ledger) -> CrossLaunchFindings:
     from keet.analysis.several_launches.cross_launch import find_cross_launch, shared_traffic
 
-    each_once = sorted(
-        {launch.id: launch for launch in launches}.values(), key=lambda launch: launch.id
-    )
-    documents = find_cross_launch(each_once, ledger)
+    each_once = dict(sorted({launch.id: launch for launch in launches}.items()))
+    documents = find_cross_launch([*each_once.values()], ledger)
     return CrossLaunchFindings(documents, shared_traffic(documents))
 
 
@@ -376,9 +364,10 @@ class Cause(NamedTuple):
     """Times faster if it is there and fixed."""
 
 
-@cached_per_view
 def causes(view: LaunchView) -> tuple[Cause, ...]:
-    return _worth(_causes(view, TimeModel(view)))
+    """Those that `diagnose` found, if it was called for this view."""
+    known: tuple[Cause, ...] | None = view.results.get(causes)
+    return _worth(_causes(view, TimeModel(view))) if known is None else known
 
 
 def _worth(made: Iterable[RankedCandidate]) -> tuple[Cause, ...]:
@@ -410,17 +399,13 @@ def ranked_candidates(
             best[cause.candidate.id] = cause
     # Of gains that are limited, the one with more idle SMs or lanes comes first; of equal ones, the
     # more usual cause.
-    usual = {spec.id: spec.edit.usual for spec in findings().values()}
-    ranked = sorted(
-        best.values(),
-        key=lambda cause: (
-            -cause.gain,
-            cause.candidate.effect.longest_sm
-            if isinstance(cause.candidate.effect, Effect)
-            else 1.0,
-            usual[cause.candidate.id],
-        ),
-    )
+
+    def order(cause: RankedCandidate) -> tuple[float, float, int]:
+        effect, spec = cause.candidate.effect, findings()[cause.candidate.id]
+        longest = effect.longest_sm if isinstance(effect, Effect) else 1.0
+        return -cause.gain, longest, spec.edit.usual
+
+    ranked = sorted(best.values(), key=order)
     ranked = _said_once(_idle_sms_first(_empty_lanes_first(_own_causes_first(ranked))), view)
     return [cause for cause in ranked if not _is_explained(cause, ranked, model)]
 
@@ -433,12 +418,11 @@ def _own_causes_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
         candidate = cause.candidate
         return candidate.variant in BETWEEN_LAUNCHES and candidate.likelihood <= POSSIBLE
 
-    shown = [
-        at
-        for at, cause in enumerate(ranked, 1)
-        if not is_hint(cause) and cause.candidate.basis != "suspected" and cause.gain >= WORTH
-    ]
-    last = shown[-1] if shown else 0
+    def is_shown(cause: RankedCandidate) -> bool:
+        is_sure = cause.candidate.basis != "suspected" and not is_hint(cause)
+        return is_sure and cause.gain >= WORTH
+
+    last = max((at for at, cause in enumerate(ranked, 1) if is_shown(cause)), default=0)
     return [*sorted(ranked[:last], key=is_hint), *ranked[last:]]
 
 
@@ -468,15 +452,13 @@ def _moved(
 def _empty_lanes_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
     """Where blocks leave most lanes of their warps empty, how warps access memory follows from it:
     that comes after it, unless it gains clearly more."""
-    empty = _measured_cause(
-        ranked,
-        lambda cause, effect: (
-            cause.candidate.id == "warp_divergence" and effect.units.get("issue", 1.0) <= MAJORITY
-        ),
-    )
-    if empty is None:
-        return ranked
-    return _moved(ranked, empty, lambda cause: _nearly_as_much(empty, cause))
+
+    def are_empty(cause: RankedCandidate, effect: Effect) -> bool:
+        is_lanes = cause.candidate.id == "warp_divergence"
+        return is_lanes and effect.units.get("issue", 1.0) <= MAJORITY
+
+    empty = _measured_cause(ranked, are_empty)
+    return _moved(ranked, empty, lambda x: _nearly_as_much(empty, x)) if empty else ranked
 
 
 def _idle_sms_first(ranked: list[RankedCandidate]) -> list[RankedCandidate]:
@@ -534,16 +516,14 @@ def _is_explained(
     is_last_resort = findings()[cause.candidate.id].is_last_resort
     if not is_last_resort or cause.possible <= 1 or model.busiest is None:
         return False
-    return any(
-        isinstance(other.candidate.effect, Effect)
-        and other.candidate.effect.units.get(model.busiest, 1.0) < 1
-        and (
-            (other.candidate.basis == "measured" and other.gain >= WORTH)
-            or _nearly_as_much(other, cause)
-        )
-        for other in ranked
-        if other is not cause
-    )
+
+    def explains(other: RankedCandidate) -> bool:
+        effect, is_measured = other.candidate.effect, other.candidate.basis == "measured"
+        if not isinstance(effect, Effect) or effect.units.get(model.busiest or "", 1.0) >= 1:
+            return False
+        return (is_measured and other.gain >= WORTH) or _nearly_as_much(other, cause)
+
+    return any(explains(other) for other in ranked if other is not cause)
 
 
 def _finding(cause: RankedCandidate, model: TimeModel, unknown: float) -> Finding:
@@ -556,7 +536,7 @@ def _finding(cause: RankedCandidate, model: TimeModel, unknown: float) -> Findin
     finding = _outline(cause, model, unknown, places, here)
     if candidate.amount is not None:
         amount = candidate.amount()
-        sentences = [part for part in (finding.text, amount.floor) if part]
+        sentences = filter(None, (finding.text, amount.floor))
         finding = replace(
             finding,
             text=Sentence(" ").join(sentences),
@@ -604,11 +584,7 @@ MOSTLY_UNKNOWN = Parameter(
 
 
 def cause_certainty(
-    candidate: Candidate,
-    view: LaunchView,
-    unknown: float,
-    expected: float,
-    low: float = math.inf,
+    candidate: Candidate, view: LaunchView, unknown: float, expected: float, low: float = math.inf
 ) -> CauseCertainty:
     """A release build may have other causes; without a measured unit, the load is assumed. Below an
     expected gain of 10 %, the cause is more often not there than it is. What may gain nothing

@@ -57,7 +57,7 @@ from keet.findings.launch_bound import LAUNCH_GAP_NS, STEP_WORK
 from keet.findings.no_tensor_core import TENSOR_WORK
 from keet.findings.small_grid import PARTIAL_WAVE
 from keet.formatting import capitalized
-from keet.units import Quantity
+from keet.units import Number, Quantity
 
 WAVEFRONT = 128
 """Most bytes that shared memory delivers per wavefront."""
@@ -103,6 +103,8 @@ class _Traffic(NamedTuple):
     """Bytes, in the direction of the claim."""
     whole: float
     """Bytes in both directions."""
+    direction: str
+    """Of the claim: `read` or `written`; empty for both."""
 
 
 def _traffic(model: TimeModel, name: str, direction: str = "") -> _Traffic | None:
@@ -111,8 +113,8 @@ def _traffic(model: TimeModel, name: str, direction: str = "") -> _Traffic | Non
     counted: dict[str, Evidence | None]
     if name == HOST_LINK:  # entered by the ceilings if the link was used
         used = ("read", "written") if view.ceilings.get(HOST_LINK) else ()
-        entries = {key: view.ledger.entry_named(f"host_link.{key}.bytes") for key in used}
-        counted = {key: entry for key, entry in entries.items() if entry is not None}
+        counted = {key: view.ledger.entry_named(f"host_link.{key}.bytes") for key in used}
+        counted = {key: entry for key, entry in counted.items() if entry is not None}
     elif level.unit == HOT_LINE:
         counted = {"read": model.hot_line.most if model.hot_line else None}
     else:
@@ -120,17 +122,20 @@ def _traffic(model: TimeModel, name: str, direction: str = "") -> _Traffic | Non
     for key, count in counted.items():
         if count is not None and level.size > 1:
             what = "hot line" if level.unit == HOT_LINE else f"{name} {key}"
-            amount = Quantity(count.value * level.size, "byte")
-            counted[key] = view.ledger.derived(f"bytes.{what}", amount, f"bytes {what}", count)
+            counted[key] = _bytes(view, what, count.value * level.size, f"bytes {what}", count)
     wanted = [part for key, part in counted.items() if direction in ("", key)]
     measured = [part for part in wanted if part is not None]
     if not measured or len(measured) < len(wanted):
         return None
     whole = sum(float(part.value) for part in counted.values() if part is not None)
     label = f"{direction or 'moved'} by {level.label}"
-    amount = Quantity(sum(part.value for part in measured), "byte")
-    moved = view.ledger.derived(f"bytes.{name}.{direction or 'moved'}", amount, label, *measured)
-    return _Traffic(name, level, moved, whole)
+    total = sum(part.value for part in measured)
+    moved = _bytes(view, f"{name}.{direction or 'moved'}", total, label, *measured)
+    return _Traffic(name, level, moved, whole, direction)
+
+
+def _bytes(view: LaunchView, name: str, amount: Number, label: str, *sources: Evidence) -> Evidence:
+    return view.derived(f"bytes.{name}", amount, label, *sources, unit="byte")
 
 
 def _stated(  # noqa: PLR0913, PLR0917 - what is claimed, and of what
@@ -181,7 +186,7 @@ def byte_claim(claim: WorkClaim, model: TimeModel) -> ClaimEffect:
     shown, share, said = _stated(claim, view, f"bytes of {claim.of}", amount, did, moved, least)
     saved = share * float(moved.value)
     needed = float(moved.value) - saved
-    is_doubted = _is_below_stored(claim.spec, view, traffic, direction, needed, shown)
+    is_doubted = _is_below_stored(claim.spec, view, traffic, needed, shown)
     removed = min(MOST_REMOVED, saved / traffic.whole) if traffic.whole else 0.0
     return ClaimEffect(
         as_claimed(did, said),
@@ -197,17 +202,12 @@ def _stored(view: LaunchView, traffic: _Traffic) -> Evidence | None:
     stored, arrived = stored_bytes(view.launch), view.value(traffic.level.written)
     if not stored or not arrived:
         return None
-    amount = Quantity(min(stored, arrived * traffic.level.size), "byte")
-    return view.ledger.derived(f"bytes.{traffic.name}.stored", amount, "stored by the kernel")
+    amount = min(stored, arrived * traffic.level.size)
+    return _bytes(view, f"{traffic.name}.stored", amount, "stored by the kernel")
 
 
-def _is_below_stored(  # noqa: PLR0913, PLR0917 - what was claimed, and what was moved
-    spec: FindingSpec,
-    view: LaunchView,
-    traffic: _Traffic,
-    direction: str,
-    needed: float,
-    shown: Evidence,
+def _is_below_stored(
+    spec: FindingSpec, view: LaunchView, traffic: _Traffic, needed: float, shown: Evidence
 ) -> bool:
     """Raises Refused for what is surely too small: less than the distinct bytes, or than what is
     stored, as far as that reached the level. Where a fix may store less, it is only doubted. Values
@@ -216,14 +216,14 @@ def _is_below_stored(  # noqa: PLR0913, PLR0917 - what was claimed, and what was
         return False
     from keet.analysis.machine_code.streaming import REACHED_BOUND
 
-    distinct = _distinct(view, traffic, direction)
+    distinct = _distinct(view, traffic)
     narrowest = NARROWEST if spec.has_narrower_data else 1.0
     if distinct is not None and needed < REACHED_BOUND * narrowest * float(distinct.value):
         text = "The kernel accesses {distinct} of data, and {shown} are said to be needed."
         if shown.unit == "%":
             text = "The kernel accesses {distinct} of data: {shown:.0f} less would not hold it."
         raise Refused(text, distinct=distinct, shown=shown)
-    stored = _stored(view, traffic) if not direction else None
+    stored = _stored(view, traffic) if not traffic.direction else None
     if stored is None or needed >= narrowest * float(stored.value):
         return False
     if not spec.may_drop_stores:
@@ -243,32 +243,29 @@ def least_kept(model: TimeModel) -> Mapping[str, float]:
         traffic = _traffic(model, name)
         if traffic is None or not traffic.moved.value:
             continue
-        amounts = (_distinct(model.view, traffic, ""), _stored(model.view, traffic))
+        amounts = (_distinct(model.view, traffic), _stored(model.view, traffic))
         needed = max((float(amount.value) for amount in amounts if amount), default=0.0)
         if needed:
             least[traffic.level.unit] = min(1.0, needed / float(traffic.moved.value))
     return least
 
 
-def _distinct(view: LaunchView, traffic: _Traffic, direction: str) -> Evidence | None:
+def _distinct(view: LaunchView, traffic: _Traffic) -> Evidence | None:
     """Distinct bytes of the arrays that are surely known, and of DRAM only where it is shown that
     it read every byte once: other data may have been in L2 before. None if none is known."""
-    streaming = view.streaming
+    streaming, direction = view.streaming, traffic.direction
     if traffic.name == "dram":
         is_known = streaming is not None and streaming.verdict == "once"
         distinct = float(streaming.distinct_bytes or 0) if streaming and is_known else 0.0
         distinct = 0.0 if direction == "written" else distinct
     else:
-        kinds = {"read": ("read", "updated"), "written": ("written", "updated")}.get(direction)
-        exact = [array for array in arrays(view) if array.basis == "exact" and array.distinct_bytes]
-        of_arrays = (
-            array.distinct_bytes or 0.0 for array in exact if not kinds or array.access in kinds
-        )
-        distinct = min(sum(of_arrays), float(traffic.moved.value))
+        exact = [array for array in arrays(view) if array.basis == "exact"]
+        ours = [x for x in exact if not direction or x.access in (direction, "updated")]
+        distinct = min(sum(x.distinct_bytes or 0.0 for x in ours), float(traffic.moved.value))
     if not distinct:
         return None
-    name = f"bytes.{traffic.name}.{direction or 'both'}.distinct"
-    return view.ledger.derived(name, Quantity(distinct, "byte"), "distinct bytes", traffic.moved)
+    name = f"{traffic.name}.{direction or 'both'}.distinct"
+    return _bytes(view, name, distinct, "distinct bytes", traffic.moved)
 
 
 def _less_bytes(
@@ -438,9 +435,9 @@ def _by_opcode(view: LaunchView, name: str, spoken: str, opcodes: tuple[str, ...
 
 
 def _count(view: LaunchView, name: str, spoken: str, count: float) -> Evidence:
-    amount, total = Quantity(count, "inst"), view.get("inst_by_opcode")
-    sources = (total,) if total is not None else ()
-    return view.ledger.derived(f"instructions.{name}", amount, f"executed {spoken}", *sources)
+    total = view.get("inst_by_opcode")
+    label, sources = f"executed {spoken}", (total,) if total is not None else ()
+    return view.derived(f"instructions.{name}", count, label, *sources, unit="inst")
 
 
 def _effect(model: TimeModel, kind: _Class, removed: float) -> Effect:

@@ -21,7 +21,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from keet.analysis.candidate import Candidate
+from keet.analysis.candidate import Amount, Candidate
 from keet.analysis.hotspots.source_lines import AccessKind
 from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.ledger import Area
@@ -62,6 +62,15 @@ def absence(template: str, /, **values: Evidence | str) -> Absence:
     """Of a `Sentence`, which may leave out some of the evidence among the values."""
     pieces = (value for value in values.values() if isinstance(value, Evidence))
     return Sentence(template, **values), tuple(pieces)
+
+
+def amount_of(view: LaunchView, brief: Sentence | None, *bounds: str) -> Amount:
+    """`bounds`: the first of them that is known is the floor; none without the machine code."""
+    if view.code is None:
+        return Amount(brief)
+    from keet.analysis.amounts.resources import floor
+
+    return Amount(brief, *floor(view, *bounds))
 
 
 class Condition(NamedTuple):

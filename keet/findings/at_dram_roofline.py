@@ -6,8 +6,7 @@ from keet.analysis.launch_view import LaunchView
 from keet.analysis.remedy_conditions import global_memory, origin
 from keet.analysis.roofline.launch_roofline import AT_CEILING, reached_roofline
 from keet.analysis.time_model import ATTAINABLE_OTHER, PASSES_ON, WORTH, TimeModel
-from keet.evidence import Sentence
-from keet.findings import Absence, Edit, FindingSpec, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 
 FINDING = FindingSpec(
     id="at_dram_roofline",
@@ -58,4 +57,4 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
     if reached is None or model.loads["DRAM"] >= PASSES_ON:
         return None
     text = "No unit of that roofline is near its peak (DRAM: {reached:.0f})."
-    return Sentence(text, reached=reached), (reached,)
+    return absence(text, reached=reached)

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from functools import partial
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
-from keet.analysis.decisions.atomics import (
-    Retries,
-    hot_slice,
-    lane_requests,
-    retries,
-    shown_retries,
-)
+from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits, kept_waits_by
+from keet.analysis.decisions.atomics import Retries, hot_slice, lane_requests, retries
 from keet.analysis.hardware.ceilings import SECTOR
 from keet.analysis.hotspots.source_calls import beside, call_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.machine_code.instructions.opcodes import ATOMICS, GLOBAL_LOADS, Role
 from keet.analysis.memory_work import (
-    ATOMIC_KINDS,
+    ATOMIC_SECTORS,
     FLOAT_PASSES,
+    SECTORS_PER_LINE,
     SPREAD_PASSES,
     UNRELATED_WAITS,
     global_atomics,
@@ -49,6 +44,7 @@ from keet.findings import Absence, Edit, FindingSpec, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.machine_code.flow.program import SassProgram
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 FINDING = FindingSpec(
     id="atomic_contention",
@@ -161,19 +157,17 @@ FINDING = FindingSpec(
 
 
 def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
-    hot = hot_slice(model)
-    if hot and hot.is_atomic:
-        in_host = model.hot_line is not None and model.hot_line.is_in_host
-        variant = "in_host" if in_host else "global"
-        yield Candidate(*hot.shown, lambda: _places(view), variant=variant)
+    hot, line = hot_slice(model), model.hot_line
+    if hot and line and line.is_atomic:
+        variant = "in_host" if line.is_in_host else "global"
+        yield hot._replace(places=lambda: _places(view), variant=variant)
     if crowded := _same_address(view, model) or _one_by_one(view, model):
         yield crowded
     if not hot and (scattered := _scattered(view, model)):
         yield scattered
-    for of_memory in retries(view):
-        places = partial(_retried, view, of_memory)
-        variant = "retries" if of_memory.memory == "shared" else "global"
-        yield Candidate(*shown_retries(view, model, of_memory), places, variant=variant)
+    if view.code is not None:
+        for of_memory in retries(view):
+            yield _of_retries(view, view.code, model, of_memory)
     conflicts, fronts = view.get("bank_conflicts_atomic"), view.get("shared_atomic_wavefronts")
     if conflicts is None or fronts is None or not conflicts.value:
         return
@@ -219,15 +213,10 @@ def _same_address(view: LaunchView, model: TimeModel) -> Candidate | None:
     waits = kept_waits(model, _QUEUES, MOST_REMOVED * serial)
     loads_behind = MOST_REMOVED * max(serial * behind, in_all)
     waits |= kept_waits(model, ("long_scoreboard",), loads_behind)
-    counted = map(
-        view.get, (*(f"{kind}_sectors" for kind in ATOMIC_KINDS), "src_l2_sectors_global")
-    )
-    per = view.ledger.derived(
-        "atomic_requests_per_sector",
-        lanes.made / lanes.needed,
-        "requests of atomics per sector that the addresses of a warp are in",
-        *filter(None, counted),
-    )
+    counted = filter(None, map(view.get, (*ATOMIC_SECTORS, "src_l2_sectors_global")))
+    label = "requests of atomics per sector that the addresses of a warp are in"
+    times = lanes.made / lanes.needed
+    per = view.derived("atomic_requests_per_sector", times, label, *counted)
     text = (
         "Atomics on global memory make {per:.1f} requests for each sector that a warp updates: "
         "threads of the warp update the same address. Each of them makes a request of its own, and "
@@ -252,7 +241,7 @@ def _scattered(view: LaunchView, model: TimeModel) -> Candidate | None:
         return None
     part, again = adds
     label = "of the sectors that SMs exchange with L2 are those of scattered additions"
-    share = view.ledger.share("scattered_adds", part, label, executed)
+    share = view.share("scattered_adds", part, label, executed)
     text = (
         "{share:.0f} of the sectors between the SMs and L2 are atomic additions to addresses from "
         "a list of indices: no address is updated often, but each addition is a request to L2."
@@ -302,9 +291,8 @@ def _scattered_adds(view: LaunchView) -> tuple[float, int] | None:
     program = code.program
     adds = [
         atomic.position
-        for atomic in code.atomics
-        if atomic.memory == "global"
-        and atomic.spread in _SPREADS
+        for atomic in view.atomics("global")
+        if atomic.spread in _SPREADS
         and not atomic.has_result
         and not _FLOATS.isdisjoint(program.code[atomic.position].modifiers)
     ]
@@ -324,11 +312,8 @@ def _scattered_adds(view: LaunchView) -> tuple[float, int] | None:
         return None
     # Lanes that update one address each make a request.
     threads = view.table.threads or {}
-    others = sum(
-        threads.get(program.code[atomic.position].address, 0)
-        for atomic in code.atomics
-        if atomic.memory == "global" and atomic.spread.startswith("one address")
-    )
+    lone = [x.position for x in view.atomics("global") if x.spread.startswith("one address")]
+    others = sum(threads.get(address, 0) for address in code.addresses(lone))
     total = max(sum(requests.values()), (view.value("global_reduction_sectors") or 0.0) - others)
     return min(1.0, total / sent), 2 if again else 1
 
@@ -359,8 +344,6 @@ def _index_loads(program: SassProgram, position: int) -> frozenset[int] | None:
 _COMPUTED = tuple(unit for unit in WITHIN_SM if unit != "L1")
 """Units that work more if an item is computed at both of its ends."""
 _WARP_LANES = 32
-_SECTORS_PER_PASS = 4
-"""A pass of a coalesced access through L1 serves a cache line."""
 _WORD_BYTES = 4
 """Bytes of the smallest word that most atomics update."""
 
@@ -370,9 +353,11 @@ def _one_by_one(view: LaunchView, model: TimeModel) -> Candidate | None:
     its own, and that wait in a queue although no level of memory is busy: threads update few
     addresses. Scattered updates of a large table make as many requests, but keep L2 or DRAM
     busy."""
-    counted = [(view.get(f"{kind}_sectors"), view.get(f"{kind}_inst")) for kind in ATOMIC_KINDS]
+    kinds = ("global_reduction", "global_atomic")
+    counted = [(view.get(f"{kind}_sectors"), view.get(f"{kind}_inst")) for kind in kinds]
     pairs = [(ours, runs) for ours, runs in counted if ours and runs and ours.value and runs.value]
-    if not pairs or _apart(view) or lane_requests(view) is not None:
+    spreads = {atomic.spread for atomic in view.atomics("global")}
+    if not pairs or spreads == {"different addresses"} or lane_requests(view) is not None:
         return None
     sectors, executed = max(pairs, key=lambda pair: float(pair[0].value))
     label = "requests of a warp's atomic on global memory"
@@ -382,24 +367,21 @@ def _one_by_one(view: LaunchView, model: TimeModel) -> Candidate | None:
     per_instruction = min(float(per.value), float(_WARP_LANES))
     # From half a warp up: coalesced updates of different words need at most 8 (of 8 bytes).
     crowded = 1 - min(1.0, 2 - 2 * per_instruction / _WARP_LANES) ** 2
-    plain = sum(view.value(f"global_{way}_sectors") or 0.0 for way in ("load", "store"))
-    passes = float(sectors.value) / (float(sectors.value) + plain / _SECTORS_PER_PASS)
+    plain = view.sum_of("global_load_sectors", "global_store_sectors")
+    passes = float(sectors.value) / (float(sectors.value) + plain / SECTORS_PER_LINE)
     busy = max(model.loads.get(unit, 0.0) for unit in ("L1", "L2", "DRAM", HOT_LINE))
     idle = min(1.0, max(0.0, (MAJORITY - busy) / (MAJORITY - NOTABLE_PART)))
-    fewer = (
-        min(MOST_REMOVED, passes * (1 - 1 / per_instruction)) * crowded * idle if crowded else 0.0
-    )
-    if not fewer:
+    fewer = min(MOST_REMOVED, passes * (1 - 1 / per_instruction)) * crowded * idle
+    if not crowded or not fewer:
         return None
     text = (
         "A warp's atomic on global memory becomes {per:.0f} requests, one for each thread or "
         "nearly so, and no level of memory is near its peak: the threads seem to update the "
         "same few addresses, one after the other."
     )
-    effect = Effect(dict.fromkeys(("L1", "L2"), 1 - fewer), kept_waits(model, MEMORY_WAITS, fewer))
     return Candidate(
         Sentence(text, per=per),
-        effect,
+        Effect(dict.fromkeys(("L1", "L2"), 1 - fewer), kept_waits(model, MEMORY_WAITS, fewer)),
         (per, sectors, executed),
         lambda: _places(view),
         basis="assumed",
@@ -408,25 +390,10 @@ def _one_by_one(view: LaunchView, model: TimeModel) -> Candidate | None:
     )
 
 
-def _apart(view: LaunchView) -> bool:
-    """Whether the machine code shows that threads update different addresses."""
-    ours = (
-        [atomic for atomic in view.code.atomics if atomic.memory == "global"] if view.code else []
-    )
-    return bool(ours) and all(atomic.spread == "different addresses" for atomic in ours)
-
-
-def _places(view: LaunchView, spread: str = "") -> tuple[Place, ...]:
-    """Lines of global atomics whose spread starts so, by executions; sampled lines without the
-    machine code."""
-    if view.code is None:
-        return view.sampled_places()
-    program = view.code.program
-    costs = {
-        program.code[atomic.position].address: program.counts[atomic.position]
-        for atomic in view.code.atomics
-        if atomic.memory == "global" and atomic.spread.startswith(spread)
-    }
+def _places(view: LaunchView) -> tuple[Place, ...]:
+    """Lines of global atomics, by executions; sampled lines without the machine code."""
+    positions = [atomic.position for atomic in view.atomics("global")]
+    costs = view.code.executions(positions) if view.code else {}
     return _with_call(view, view.places_by("atomics", costs)) or view.sampled_places()
 
 
@@ -446,10 +413,68 @@ def _crowded_places(view: LaunchView) -> tuple[Place, ...]:
     return _with_call(view, view.places_by("atomics", crowded)) or _places(view)
 
 
-def _retried(view: LaunchView, retried: Retries) -> tuple[Place, ...]:
-    assert view.code is not None
-    code = view.code.program.code
-    return view.places_by("retries", {code[at].address: n for at, n in retried.repeated.items()})
+def _of_retries(
+    view: LaunchView, code: MachineCode, model: TimeModel, retries: Retries
+) -> Candidate:
+    executed = view.get("inst_executed")
+    sources = () if executed is None else (executed,)
+    label = "rounds of a compare-and-swap loop per update of a warp"
+    times = retries.swaps / retries.updates
+    rounds = view.derived(f"retry_rounds.{retries.memory}", times, label, *sources)
+    label = "of the executed instructions are retries of compare-and-swap loops"
+    share = view.share(f"retry_share.{retries.memory}", retries.share, label, *sources)
+    text = (
+        "A warp runs a compare-and-swap loop on {memory} memory {rounds:.1f} times per update. "
+        "Once is enough if no other thread updates the same address meanwhile. {share:.0f} of the "
+        "executed instructions are such retries, and the threads that are done are inactive in "
+        "them."
+    )
+    executions = {code.program.code[at].address: n for at, n in retries.repeated.items()}
+    return Candidate(
+        Sentence(text, memory=retries.memory, rounds=rounds, share=share),
+        _without_retries(view, code, model, retries),
+        (rounds, share, *sources),
+        partial(view.places_by, "retries", executions),
+        variant="retries" if retries.memory == "shared" else "global",
+    )
+
+
+_MEMORY_ROLES = ("load", "store", "atomic or reduction in memory")
+"""Roles of the instructions that the LSU pipe executes."""
+_MATH_PIPES = ("ALU", "FMA", "FP64", "FP16")
+
+
+def _without_retries(
+    view: LaunchView, code: MachineCode, model: TimeModel, retries: Retries
+) -> Effect:
+    """The rest of the kernel is left."""
+    counts, repeated = code.program.counts, retries.repeated
+    loads = {at for at, each in enumerate(code.program.code) if each.role.value in _MEMORY_ROLES}
+
+    def kept(positions: Set[int]) -> float:
+        every = sum(counts[at] for at in positions)
+        return 1 - sum(repeated.get(at, 0) for at in positions) / every if every else 1.0
+
+    units = {"issue": 1 - retries.share, "LSU": kept(loads)}
+    units |= dict.fromkeys(_MATH_PIPES, kept(set(range(len(counts))) - loads))
+    in_shared = retries.memory == "shared"
+    metric = "src_shared_wavefronts" if in_shared else "src_l2_sectors_global"
+    column = view.table.column(metric) or {}
+    taken = {at: column.get(code.program.code[at].address, 0) for at in repeated}
+    # Where data chooses the addresses, the only round takes as many wavefronts as any spread
+    # addresses do.
+    least = SPREAD_PASSES if in_shared and shared_atomics_by_data(view) else 0.0
+    every, needless = sum(column.values()), 0.0
+    for at, n in repeated.items():
+        if taken[at]:
+            needless += taken[at] - max(taken[at] / counts[at], least) * (counts[at] - n)
+    part = max(0.0, needless / every) if every else 0.0  # 0: not measured
+    if in_shared:
+        units |= less_shared(model, part).units
+    else:
+        units |= {"L2": 1 - part, HOT_LINE: retries.updates / retries.swaps}
+    gone = sum(repeated.values()) / sum(counts[at] for at in repeated)
+    return Effect(units, kept_waits_by(view, model, dict.fromkeys(repeated, gone), retries.share))
 
 
 def absent(view: LaunchView, _: TimeModel) -> Absence | None:

@@ -114,10 +114,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     barrier, code = view.stall("barrier"), view.code
     if barrier is None or barrier.value <= 0:
         return
-    words, cited = (
-        "Warps spend {at:.0f} of their time at block-wide barriers.",
-        dict[str, Evidence](),
-    )
+    words = "Warps spend {at:.0f} of their time at block-wide barriers."
+    cited: dict[str, Evidence] = {}
     # Other blocks of an SM do not wait at the barriers of this one.
     blocks, uncovered = resident_blocks(view), 1.0
     if blocks is not None:
@@ -131,11 +129,11 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         effect, doubt = _by_few_warps(view, code, model, steps, effect), 1 - steps.idle
         if steps.idle >= NOTABLE_PART:
             metrics = ("inst_executed", "thread_inst_executed_pred_on")
-            counts = [count for count in map(view.get, metrics) if count is not None]
+            counts = [*filter(None, map(view.get, metrics))]
             label = "executed in steps in which a part of the block's threads has work"
-            share = view.ledger.share("steps_share", steps.executed, label, *counts[:1])
+            share = view.share("steps_share", steps.executed, label, *counts[:1])
             label = "of the block's threads that have work in such a step"
-            active = view.ledger.share("steps_threads", steps.threads, label, *counts)
+            active = view.share("steps_threads", steps.threads, label, *counts)
             words = "{share:.0f} of the instructions are executed in steps between barriers in "
             words += "which {active:.0f} of the block's threads have work; the others execute "
             words += "conditions and wait. Warps spend {at:.0f} of their time at the barriers."
@@ -148,7 +146,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         waits["barrier"] = 1 - MOST_REMOVED * lone.waiting
         variant, effect, doubt = ONE_THREAD, Effect(dict.fromkeys(WITHIN_SM, kept), waits), 1.0
         label = "executed by one thread per block"
-        cited = {"share": view.ledger.share("lone_thread_share", lone.executed, label)}
+        cited = {"share": view.share("lone_thread_share", lone.executed, label)}
         words = "Warps spend {at:.0f} of their time at block-wide barriers, mostly while one "
         words += "thread of their block executes {share:.0f} of all instructions."
         places = partial(_lone_places, view, code.executions(lone.positions))

@@ -86,11 +86,6 @@ def absent(view: LaunchView, _model: TimeModel) -> Absence | None:
 
 def leading_lines(code: MachineCode) -> LeadingLines:
     """Lines that convert floats to doubles, by executions."""
-    program = code.program
-    to_double = [
-        (position, program.counts[position])
-        for position in program.ran
-        if program.code[position].opcode == "F2F"
-        and program.code[position].modifiers[:2] == ("F64", "F32")
-    ]
-    return LeadingLines("conversions to double", to_double)
+    types = {at: code.program.code[at].modifiers[:2] for at in code.with_opcodes(["F2F"])}
+    to_double = [at for at, modifiers in types.items() if modifiers == ("F64", "F32")]
+    return LeadingLines.executed("conversions to double", code, to_double)

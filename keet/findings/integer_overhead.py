@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidate import Amount, Candidate, kept_waits_by, part_of, removed_part
+from keet.analysis.candidate import Candidate, kept_waits_by, part_of, removed_part
 from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.machine_code.instructions.opcodes import BY_PIPE
 from keet.analysis.parallelism.register_tiles import loads_left, mostly_hits, part_of_memory
@@ -21,7 +21,7 @@ from keet.analysis.remedy_conditions import instructions, origin
 from keet.analysis.remedy_conditions.global_memory import WIDEST_ACCESS
 from keet.analysis.time_model import INDIRECT, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
-from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
+from keet.findings import Absence, Edit, FindingSpec, absence, amount_of, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.machine_code.launch_code import MachineCode
@@ -171,11 +171,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     gone |= {position: OVERHEAD_REMOVED * part for position, part in counted.items()}
     gone |= {position: max(part, gone.get(position, 0.0)) for position, part in passes.items()}
     if passes and code:
-        accesses = [
-            position
-            for position in code.program.ran
-            if code.program.code[position].memory is not None
-        ]
+        program = code.program
+        accesses = [at for at in program.ran if program.code[at].memory is not None]
         units |= dict.fromkeys(("L1", "LSU"), 1 - code.part_gone(accesses, passes))
     gone |= {position: OVERHEAD_REMOVED * (1 - part) for position, part in smaller.items()}
     reloads = _reloads(view, code) if code else []
@@ -186,10 +183,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         units["issue"] -= (1 - left) * code.share(reloads)
     if instructions.repeats_in_neighbours.test(view) and code:
         # A thread that takes the items of several has their addresses once, and waits once.
-        alike, counts = code.lane_groups, code.program.counts
-        taken = sum(part * counts[at] for at, part in alike.items()) / sum(
-            counts[at] for at in alike
-        )
+        taken = code.part_gone([*code.lane_groups], code.lane_groups)
         gone = {**_wider_loads(code, taken), **dict.fromkeys(others, INDIRECT * taken), **gone}
         units |= {
             unit: min(units[unit], 1 - removed_part(view, gone, unit))
@@ -205,7 +199,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         tuple(shown),
         partial(view.column_places, "executed instructions", "inst_executed"),
         basis="measured" if is_counted else "assumed",
-        amount=partial(_least, view),
+        amount=partial(amount_of, view, None, "arithmetic"),
     )
 
 
@@ -229,13 +223,9 @@ def _shown(
     # are a notable part.
     is_notable = divisions is not None and divisions.value / 100 >= NOTABLE_PART
     words = _WITH_DIVISIONS if is_notable else _OTHER_WORK
-    text = Sentence(
-        "The schedulers issue in {issue:.0f} of the cycles, and {share:.0f} of the instructions "
-        "{words}.",
-        issue=issue,
-        share=share,
-        words="divide integers" if share is divisions else words,
-    )
+    words = "divide integers" if share is divisions else words
+    said = "The schedulers issue in {issue:.0f} of the cycles, and {share:.0f} of the instructions "
+    text = Sentence(said + "{words}.", issue=issue, share=share, words=words)
     shown = [share, issue]
     for part, also in ((divisions, _DIVIDES), *_named(view)):
         if part is not None and part is not share and part.value / 100 >= NOTABLE_PART:
@@ -245,22 +235,14 @@ def _shown(
     executed = view.get("inst_executed")
     if steps is not None and executed is not None:
         label = "values of shared memory that a thread loads between two barriers"
-        held = view.ledger.derived("held_values", steps.held, label, executed)
+        held = view.derived("held_values", steps.held, label, executed)
         label = "values that a thread combines with each other in a step"
-        group = view.ledger.derived("combined_values", steps.group, label, executed)
+        group = view.derived("combined_values", steps.group, label, executed)
         words = "{text} Between two barriers a thread loads {held:.0f} values from shared memory, "
         words += "and combines {group:.0f} at a time."
         text = Sentence(words, text=text, held=held, group=group)
         shown += [held, group]
     return text, shown
-
-
-def _least(view: LaunchView) -> Amount:
-    if view.code is None:
-        return Amount(None)
-    from keet.analysis.amounts.resources import floor  # needed with machine code only
-
-    return Amount(None, *floor(view, "arithmetic"))
 
 
 def _search(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
@@ -278,9 +260,9 @@ def _search(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         units |= dict.fromkeys(("LSU", "L1"), 1 - MOST_REMOVED * searching / every)
     part, hits = code.share(loop.positions), loop.finds / loop.iterations
     label = "of the executed instructions search"
-    share = view.ledger.share("search_share", part, label, executed)
+    share = view.share("search_share", part, label, executed)
     label = "iterations of the search that find something"
-    seldom = view.ledger.share("search_hits", hits, label, executed)
+    seldom = view.share("search_hits", hits, label, executed)
     words = "{share:.0f} of the executed instructions belong to a loop in which every warp looks "
     words += "at one entry at a time; {hits:.1f} of its iterations find something to do."
     text = Sentence(words, share=share, hits=seldom)
@@ -320,7 +302,7 @@ def _overhead_share(view: LaunchView) -> Evidence | None:
     if view.code is not None:
         part = view.code.share(_overhead(view.code))
         label = f"of the executed instructions {_WITH_DIVISIONS}"
-        return view.ledger.share("overhead_share", part, label, executed)
+        return view.share("overhead_share", part, label, executed)
     integers = view.get("thread_inst_integer")
     parts = integers, view.get("thread_inst_fp32"), view.get("thread_inst_fp64")
     every = view.total("thread_insts", "arithmetic thread instructions", *parts)
@@ -340,7 +322,7 @@ def _divisions(view: LaunchView) -> Evidence | None:
         of_conversions = min(part_of(view, "I2F"), part_of(view, "MUFU")) * PER_DIVISION
         part = instructions.counted_divisions(view) or of_conversions
     label = "of the executed instructions divide integers"
-    return view.ledger.share("division_share", part, label, executed)
+    return view.share("division_share", part, label, executed)
 
 
 def _overhead(code: MachineCode) -> list[int]:
@@ -386,7 +368,7 @@ def _named(view: LaunchView) -> Iterator[tuple[Evidence, str]]:
         ("lane_group_share", code.lane_groups, "compute the same in several neighbouring threads"),
     ):
         label = f"of the executed instructions {words}"
-        share = view.ledger.share(name, code.share(positions), label, executed)
+        share = view.share(name, code.share(positions), label, executed)
         yield share, f"{{part:.0f}} {words}."
 
 
@@ -414,9 +396,7 @@ def leading_lines(code: MachineCode) -> LeadingLines:
     if they are a notable part; else lines by executed instructions that compute addresses,
     conditions and conversions."""
     by_work = {
-        "instructions of a search": [
-            position for s in code.search_loops[:1] for position in s.positions
-        ],
+        "instructions of a search": [at for s in code.search_loops[:1] for at in s.positions],
         "divisions of integers": code.expanded(*INTEGER_DIVISIONS),
         "64-bit integers": sorted(code.wide_integers),
         "bytes taken out of words": sorted(code.packed_bytes.gone),
@@ -427,4 +407,4 @@ def leading_lines(code: MachineCode) -> LeadingLines:
     if code.share(positions) < NOTABLE_PART:
         of = "work on addresses and conditions"
         positions = code.for_purposes(*_OVERHEAD)
-    return LeadingLines(of, [(position, code.program.counts[position]) for position in positions])
+    return LeadingLines.executed(of, code, positions)

@@ -60,10 +60,10 @@ FINDING = FindingSpec(
 )
 
 
-def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
+def candidates(_: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     hot = hot_slice(model)
-    if hot and not hot.is_atomic:
-        yield Candidate(*hot.shown, view.sampled_places)
+    if hot and model.hot_line and not model.hot_line.is_atomic:
+        yield hot
 
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:

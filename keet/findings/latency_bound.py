@@ -7,30 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.archetype import called_share
-from keet.analysis.candidate import (
-    HIDEABLE,
-    Candidate,
-    a_unit_explains,
-    kept_waits,
-    needless_loads,
-)
+from keet.analysis.candidate import HIDEABLE, Candidate, a_unit_explains, kept_waits, needless_loads
 from keet.analysis.decisions.saturated import while_active
 from keet.analysis.hardware.ceilings import HOST_LINK, SECTOR, WHOLE, Ceiling, spoken_unit
 from keet.analysis.launch_view import LaunchView
-from keet.analysis.parallelism.occupancy import BytesInFlight, bytes_in_flight
+from keet.analysis.parallelism.occupancy import bytes_in_flight
 from keet.analysis.parallelism.register_tiles import mostly_hits
 from keet.analysis.parallelism.resident_warps import few_warps, serial_share
 from keet.analysis.parameters import LIKELY, MAJORITY, Parameter
 from keet.analysis.remedy_conditions import global_memory, grid, on_chip, origin, waits
-from keet.analysis.time_model import (
-    ASLEEP,
-    HOT_LINE,
-    LEADS,
-    PASSES_ON,
-    WORTH,
-    Effect,
-    TimeModel,
-)
+from keet.analysis.time_model import ASLEEP, HOT_LINE, LEADS, PASSES_ON, WORTH, Effect, TimeModel
 from keet.catalog import stalls
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
@@ -262,9 +248,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     sleeps = bool(waits.warps_sleep.test(view))
     trips = None if sleeps else _round_trips(view)
     flight = None if sleeps else bytes_in_flight(view)
-    if sleeps:  # nothing else shortens it
-        covered = kept_waits(model, (ASLEEP,), 1 - 1 / MORE_IN_FLIGHT)
-    else:
+    covered = kept_waits(model, (ASLEEP,), 1 - 1 / MORE_IN_FLIGHT)
+    if not sleeps:  # nothing else shortens sleep
         covered = _covered(view, model, trips)
     longest = max(covered, key=lambda state: model.waiting[state], default="long_scoreboard")
     cited = trips if states and trips is not None and trips.value >= SEVERAL_TRIPS else None
@@ -277,7 +262,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     text = Sentence("{busy}, and {waits}.", busy=_busiest(view, model, top), waits=waited)
     shown = _shown(model, flight.shortage()) if flight and _come_from_dram(view) else 0.0
     if flight is not None and shown:
-        text = Sentence(" ").join((text, _little(flight)))
+        text = Sentence(_LITTLE, text=text, held=flight.held, needed=flight.needed)
         evidence += [flight.held, flight.needed]
     if apart is not None:
         text = Sentence(" ").join((text, apart[0]))
@@ -292,15 +277,15 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if sleeps:
         is_serial, variant = not waits.sleeps_on_purpose.test(view), "sleep"
     elif is_serial and held is not None:
-        more = "SMs hold {held:.0f} of the warps that they can: blocks seem to wait for each other "
-        more += "or for something outside the kernel."
-        text = Sentence(" ").join((text, Sentence(more, held=held)))
+        more = "{text} SMs hold {held:.0f} of the warps that they can: blocks seem to wait for "
+        more += "each other or for something outside the kernel."
+        text = Sentence(more, text=text, held=held)
         variant, evidence = "blocks", [*evidence, held]
     called = called_share(view)
     if called is not None and waits.calls_dominate.test(view):
-        first = "{part:.0f} of the samples are in routines that the kernel calls and that are not "
-        first += "part of its code."
-        text = Sentence(" ").join((Sentence(first, part=called), text))
+        words = "{part:.0f} of the samples are in routines that the kernel calls and that are not "
+        words += "part of its code. {text}"
+        text = Sentence(words, part=called, text=text)
         is_serial, variant, evidence = True, "calls", [called, *evidence]
     yield Candidate(
         text,
@@ -381,12 +366,10 @@ def _busiest(view: LaunchView, model: TimeModel, top: Ceiling | None) -> Sentenc
     if top.name in WHOLE:
         text = "No unit is busier than {unit}, at {busy:.0f} of its peak"
         return Sentence(text, unit=top.spoken, busy=top.reached)
-    text = "The busiest unit is {unit} at {busy:.0f} of its peak"
-    busy = Sentence(text, unit=top.spoken, busy=top.reached)
     issue = view.ceilings.reached("issue")
-    if issue is None:
-        return busy
-    return Sentence("{busy}; {issue:.0f} of the issue slots are used", busy=busy, issue=issue)
+    also = issue and Sentence("; {issue:.0f} of the issue slots are used", issue=issue)
+    text = "The busiest unit is {unit} at {busy:.0f} of its peak{also}"
+    return Sentence(text, unit=top.spoken, busy=top.reached, also=also or "")
 
 
 def _what_is_awaited(
@@ -422,13 +405,10 @@ def _come_from_dram(view: LaunchView) -> bool:
     return not is_in_l2 and not mostly_hits(view)
 
 
-def _little(flight: BytesInFlight) -> Sentence:
-    return Sentence(
-        "Loads have requested about {held:.0f}s per SM at a time; a DRAM that is always busy needs "
-        "about {needed:.0f}s.",
-        held=flight.held,
-        needed=flight.needed,
-    )
+_LITTLE = (
+    "{text} Loads have requested about {held:.0f}s per SM at a time; a DRAM that is always busy "
+    "needs about {needed:.0f}s."
+)
 
 
 def _round_trips(view: LaunchView) -> Evidence | None:
@@ -439,26 +419,18 @@ def _round_trips(view: LaunchView) -> Evidence | None:
         return None
     label = "loads that are waited for one after the other"
     iterations, _ = waits.awaited_iterations(view.code)
+    if not iterations and waits.branches_part_loads.test(view):
+        iterations, _ = waits.parted_loads(view.code)
     if iterations:
-        return view.ledger.derived("round_trips", iterations, label)
-    if waits.branches_part_loads.test(view):
-        parted, _ = waits.parted_loads(view.code)
-        return view.ledger.derived("round_trips", parted, label)
+        return view.derived("round_trips", iterations, label)
     if waits.dependent_loads.test(view):
         return None
-    samples = Counter(
-        {
-            wait.position: wait.samples
-            for wait in view.code.waits
-            if wait.reason == "long_scoreboard"
-        }
-    )
+    long = (wait for wait in view.code.waits if wait.reason == "long_scoreboard")
+    samples = Counter({wait.position: wait.samples for wait in long})
     every = samples.total()
     alike = sum((part / every) ** 2 for part in samples.values())
     spread = 1 / alike / _chained(view.code, samples) if every else 0.0
-    if spread < 1:
-        return None
-    return view.ledger.derived("round_trips", spread, label)
+    return view.derived("round_trips", spread, label) if spread >= 1 else None
 
 
 def _chained(code: MachineCode, samples: Mapping[int, int]) -> float:

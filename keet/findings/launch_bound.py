@@ -31,7 +31,6 @@ from keet.analysis.remedy_conditions.global_memory import (
 from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Evidence, Sentence, constant
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
-from keet.units import Quantity
 
 LAUNCH_GAP_NS = Parameter(
     1500.0, "nanoseconds from the end of one kernel to the start of the next in a stream", "fit"
@@ -120,8 +119,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     longest, elapsed = view.get("sm_active_cycles_max"), view.get("elapsed_cycles")
     is_long = taken >= SHORT_KERNEL_NS
     if is_long and longest is not None and elapsed is not None and elapsed.value:
-        idle = Quantity(100 * max(0.0, 1 - float(longest.value) / float(elapsed.value)), "%")
-        share = view.ledger.derived("launch_share", idle, "no SM is active", longest, elapsed)
+        idle = max(0.0, 1 - float(longest.value) / float(elapsed.value))
+        share = view.share("launch_share", idle, "no SM is active", longest, elapsed)
         words = "For {idle:.0f} of the {time} no SM is active: the grid starts and drains."
         text, evidence = Sentence(words, idle=share, time=duration), (share, duration)
         if per_warp is not None and per_warp.value <= FEW_INSTRUCTIONS:

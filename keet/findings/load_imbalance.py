@@ -96,12 +96,9 @@ def candidates(view: LaunchView, _: TimeModel) -> Iterator[Candidate]:
         text = Sentence("SMs have unequal work: {even}.", even=even.text)
         made = Candidate(text, effect, evidence, view.sampled_places)
         if held is not None and by_loops:  # the number of waves would explain it, too
-            text = Sentence(
-                "{said} They hold {held:.0f} of the warps that they would hold if all blocks took "
-                "equally long.",
-                said=text,
-                held=held,
-            )
+            words = "{said} They hold {held:.0f} of the warps that they would hold if all blocks "
+            words += "took equally long."
+            text = Sentence(words, said=text, held=held)
             made = made._replace(text=text, evidence=(*evidence, held), basis="assumed")
         yield made
         return

@@ -107,22 +107,18 @@ def _places(view: LaunchView, cause: str) -> tuple[Place, ...]:
 def _own_part(view: LaunchView) -> float:
     """Share of the accesses to local memory in the kernel's own code, 0 to 1: registers do not
     save those of called routines, such as malloc."""
-    requests = sum(view.value(metric) or 0.0 for metric in _REQUESTS)
+    requests = view.sum_of("local_load_requests", "local_store_requests")
     if not requests or not view.opcodes or not runs_more(view):
         return 1.0
     return min(1.0, view.count("LDL", "STL") / requests)
 
 
-_REQUESTS = ("local_load_requests", "local_store_requests")
 _OF_INDICES = ("address", "control", "move")
 
 
 def _accesses(view: LaunchView) -> list[int]:
     """Positions of the loads and stores of local memory: a value in a register needs none."""
-    if view.code is None:
-        return []
-    program = view.code.program
-    return [position for position in program.ran if program.code[position].opcode in LOCAL]
+    return view.code.with_opcodes(LOCAL) if view.code else []
 
 
 def _index_work(view: LaunchView) -> dict[int, float]:
@@ -131,13 +127,11 @@ def _index_work(view: LaunchView) -> dict[int, float]:
     go than there are instructions for addresses: the rest decides by the values."""
     if view.code is None:
         return {}
-    program, purposes = view.code.program, view.code.purposes
-    flow = program.flow
+    flow = view.code.program.flow
     loops = {flow.loop_of.get(flow.block_of[position]) for position in _accesses(view)} - {None}
-    of: dict[str, list[int]] = {purpose: [] for purpose in _OF_INDICES}
-    for position in program.ran:
-        if flow.loop_of.get(flow.block_of[position]) in loops and purposes[position].value in of:
-            of[purposes[position].value].append(position)
+    of = {kind: view.code.for_purposes(kind) for kind in _OF_INDICES}
+    for kind, positions in of.items():
+        of[kind] = [at for at in positions if flow.loop_of.get(flow.block_of[at]) in loops]
     gone = {position: float(MOST_REMOVED) for positions in of.values() for position in positions}
     if conditions := view.code.share(of["control"]):
         part = min(1.0, view.code.share(of["address"]) / conditions)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
+from keet.analysis.decisions.saturated import float_functions
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.machine_code.instructions.opcodes import BY_PIPE, GLOBAL, GLOBAL_ATOMICS
 from keet.analysis.memory_work import (
@@ -21,7 +22,6 @@ from keet.analysis.remedy_conditions.global_memory import TINY_ACCESS, WIDEST_AC
 from keet.analysis.time_model import BLOCK_STARTS, INDIRECT, Effect, TimeModel
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
-from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.machine_code.launch_code import MachineCode
@@ -120,10 +120,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     fewer = (1 - kept) * NARROW_INSTRUCTIONS
     saved, on_xu = (of(view, below_line) * fewer for of in (_access_share, _xu_share))
     held = _left_of_waits(view, kept)
-    shown = view.ledger.derived("access_width", Quantity(width, "byte"), _WIDTH, executed)
-    most = Quantity(float(WIDEST_ACCESS), "byte")
-    label = "bytes that one access of a thread can move"
-    widest = view.ledger.derived("widest_access", most, label, executed)
+    shown = view.derived("access_width", width, _WIDTH, executed, unit="byte")
+    most, label = float(WIDEST_ACCESS), "bytes that one access of a thread can move"
+    widest = view.derived("widest_access", most, label, executed, unit="byte")
     other, of_global = 1 - model.waiting_for(*MEMORY_WAITS), global_accesses_part(view)
     text = (
         "A global access moves {width:.1f}s per thread on average; one instruction can move up to "
@@ -188,11 +187,7 @@ def _xu_share(view: LaunchView, below_line: float) -> float:
     if view.code is None:
         return 0.0
     code, purposes = view.code, view.code.purposes
-    on_xu = [
-        position
-        for position in code.program.ran
-        if code.program.code[position].opcode in BY_PIPE["XU"]
-    ]
+    on_xu = code.with_opcodes(BY_PIPE["XU"])
     of_indices = [position for position in on_xu if purposes[position].value in _PER_ELEMENT]
     part = code.share(of_indices) / code.share(on_xu) if on_xu else 0.0
     return below_line * part * global_accesses_part(view)
@@ -207,14 +202,8 @@ def _index_share(code: MachineCode) -> float:
     loop_of = {p: flow.loop_of.get(flow.block_of[p]) for p in program.ran}
     moves = GLOBAL - GLOBAL_ATOMICS
     loops = {loop_of[p] for p in program.ran if program.code[p].opcode in moves} | {None}
-    functions = {
-        p for expansion in code.expansions if expansion.is_of_floats for p in expansion.positions
-    }
-    per_element = {p for p in program.ran if loop_of[p] in loops} - functions
-    of = {
-        purpose: {p for p in per_element if code.purposes[p].value == purpose}
-        for purpose in _PER_ELEMENT
-    }
+    per_element = {p for p in program.ran if loop_of[p] in loops}.difference(float_functions(code))
+    of = {kind: {p for p in per_element if code.purposes[p].value == kind} for kind in _PER_ELEMENT}
     shares = {purpose: code.share(positions) for purpose, positions in of.items()}
     divisions = set(code.expanded(*INTEGER_DIVISIONS)).intersection(set().union(*of.values()))
     decides = code.share(of["control"] & code.decided_by_data)
@@ -226,6 +215,6 @@ def absent(view: LaunchView, _: TimeModel) -> Absence | None:
     width, executed = access_width(view), view.get("inst_executed")
     if width is None or executed is None or width < WIDEST_ACCESS:
         return None
-    shown = view.ledger.derived("access_width", Quantity(width, "byte"), _WIDTH, executed)
+    shown = view.derived("access_width", width, _WIDTH, executed, unit="byte")
     text = "A global access moves {width:.1f}s per thread, as many as it can."
     return absence(text, width=shown)

@@ -6,12 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from keet.analysis.candidate import (
-    LEAST_PART,
-    Candidate,
-    is_matrix_product,
-    part_of,
-)
+from keet.analysis.candidate import LEAST_PART, Candidate, is_matrix_product, part_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.memory_work import less_shared
 from keet.analysis.parameters import LIKELY, Parameter
@@ -97,13 +92,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         units |= less_shared(model, 1 - min(1.0, needed / fronts), fronts).units
     effect, places = Effect(units, every_wait=kept), partial(_places, view)
     yield Candidate(
-        text,
-        effect,
-        (busy,),
-        places,
-        basis="assumed",
-        variant=variant,
-        likelihood=chance,
+        text, effect, (busy,), places, basis="assumed", variant=variant, likelihood=chance
     )
 
 
@@ -138,13 +127,8 @@ def _places(view: LaunchView) -> tuple[Place, ...]:
     from keet.analysis.library import is_of_toolkit
 
     lines = {position: code.location(position) for position in code.outer_products.products}
-    outside = [
-        position for position, line in lines.items() if line and not is_of_toolkit(line.file)
-    ]
-    program = code.program
-    executed = {
-        program.code[position].address: program.counts[position] for position in outside or lines
-    }
+    outside = [at for at, line in lines.items() if line and not is_of_toolkit(line.file)]
+    executed = code.executions(outside or lines)
     where = " outside of CUDA's headers" if 0 < len(outside) < len(lines) else ""
     of = f"multiply-adds of the product{where}"
     return view.places_by(of, executed) or view.sampled_places()

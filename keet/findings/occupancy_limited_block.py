@@ -7,11 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from keet.analysis.candidate import Candidate, covered_waits
-from keet.analysis.decisions.occupancy import (
-    USUAL_ACHIEVED,
-    limited_occupancy,
-    not_limited_by,
-)
+from keet.analysis.decisions.occupancy import USUAL_ACHIEVED, limited_occupancy, not_limited_by
 from keet.analysis.hotspots.source_calls import launch_places
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parallelism.inactive_threads import WARP
@@ -34,7 +30,6 @@ from keet.analysis.time_model import (
 )
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, otherwise, when
-from keet.units import Quantity
 
 SHORT_LIVED = Parameter(256, "instructions per warp: starting a block matters", "judgement")
 # Where starting blocks is far from the GPU's rate, the place of a short block is empty for 200 to
@@ -113,9 +108,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     waves, per_warp = view.get("waves_per_sm"), instructions_per_warp(view)
     if reached is None or possible is None or waves is None or per_warp is None:
         return
-    if per_warp.value > SHORT_LIVED or waves.value <= ENOUGH_WAVES:
-        return
-    if not 0 < reached.value < possible.value:
+    are_short = per_warp.value <= SHORT_LIVED and waves.value > ENOUGH_WAVES
+    if not are_short or not 0 < reached.value < possible.value:
         return
     # Uneven SMs have low occupancy for another reason.
     even = model.balance.evenness if model.balance.longest else 1.0
@@ -138,10 +132,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     evidence: tuple[Evidence, ...] = (reached, possible, waves, per_warp)
     if model.block_starts is not None and model.busiest == BLOCK_STARTS:
         words = "{said} The GPU starts {rate:.2f} blocks per cycle, about as many as it can."
-        said, evidence = (
-            Sentence(words, said=said, rate=model.block_starts),
-            (*evidence, model.block_starts),
-        )
+        said = Sentence(words, said=said, rate=model.block_starts)
+        evidence = (*evidence, model.block_starts)
     yield Candidate(
         said,
         effect,
@@ -166,10 +158,10 @@ def _lives(view: LaunchView, held: float) -> _Lives | None:
     if shape is None or active is None or waves is None or not waves.value:
         return None
     sources = (active, shape.grid, waves)
-    derived, cycles = view.ledger.derived, float(active.value) / float(waves.value)
+    cycles = float(active.value) / float(waves.value)
     return _Lives(
-        derived("block_life", Quantity(cycles, "cycle"), "a block's place is taken", *sources),
-        derived("warp_life", Quantity(held * cycles, "cycle"), "a warp is resident", *sources),
+        view.derived("block_life", cycles, "a block's place is taken", *sources, unit="cycle"),
+        view.derived("warp_life", held * cycles, "a warp is resident", *sources, unit="cycle"),
     )
 
 
@@ -192,12 +184,7 @@ def _early_warps(
     said = Sentence(text, reached=reached, possible=possible, block=block, warp=warp)
     shown = (reached, possible, block, warp)
     return Candidate(
-        said,
-        effect,
-        shown,
-        partial(launch_places, view),
-        basis="assumed",
-        variant=grid.EARLY_WARPS,
+        said, effect, shown, partial(launch_places, view), basis="assumed", variant=grid.EARLY_WARPS
     )
 
 

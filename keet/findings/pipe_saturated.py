@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.archetype import PURPOSES, init_places, opcode_mix, skipped_ahead_share
-from keet.analysis.candidate import Candidate, kept_waits_without
+from keet.analysis.candidate import Candidate, kept_waits_by
 from keet.analysis.decisions.double_precision import double_precision
 from keet.analysis.decisions.replays import replays
 from keet.analysis.decisions.saturated import (
@@ -18,9 +18,9 @@ from keet.analysis.decisions.saturated import (
     constant_places,
     conversions,
     indexed_constants,
+    less_indexing,
     less_queueing,
     saturated,
-    shown_constants,
     unit_places,
 )
 from keet.analysis.launch_view import LaunchView
@@ -56,7 +56,6 @@ from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
 from keet.formatting import capitalized
-from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.machine_code.launch_code import MachineCode
@@ -259,8 +258,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield from _issue_slots(view, model)
     constants = indexed_constants(view)
     if constants is not None and constants.removed:
-        places, shown = partial(constant_places, view), shown_constants(model, constants)
-        yield Candidate(*shown, places, variant="ADU/constants")
+        yield less_indexing(model, constants)
     unit = saturated(view, model)
     if unit is not None and unit.work == "other":
         yield _of_unit(view, model, unit)
@@ -307,11 +305,8 @@ def _constants_too(
         ". The ADU pipe limits, too: it is busy for {reached:.0f}, mostly with loads of constants "
         "by an index{here} (their cache serves them for {busy:.0f} of the time)"
     )
-    here = view.here(None, constant_places(view))
-    return Sentence(words, reached=reached, busy=constants.busy, here=here), (
-        reached,
-        constants.busy,
-    )
+    here, shown = view.here(None, constant_places(view)), (reached, constants.busy)
+    return Sentence(words, reached=reached, busy=constants.busy, here=here), shown
 
 
 def _random_setup(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
@@ -407,8 +402,8 @@ def unit_work(view: LaunchView, model: TimeModel, unit: str) -> UnitWork:
         return UnitWork("", Sentence(beside, fma=fma), (fma,))
     if counts[kind] <= MAJORITY * every:
         return _some_passes(view) if unit == "L1" else UnitWork()
-    part = Quantity(100 * counts[kind] / every, "%")
-    share = view.ledger.derived("accesses_of_a_kind", part, "share of the memory instructions")
+    part, label = 100 * counts[kind] / every, "share of the memory instructions"
+    share = view.derived("accesses_of_a_kind", part, label, unit="%")
     text = "; {share:.0f} of the memory instructions {kind}"
     work = UnitWork(kind, Sentence(text, share=share, kind=_ACCESSES[kind].words), (share,))
     if kind == "shared" and (unread := _unread(view, work, every)):
@@ -418,12 +413,10 @@ def unit_work(view: LaunchView, model: TimeModel, unit: str) -> UnitWork:
 
 def _executed_accesses(view: LaunchView) -> dict[str, float]:
     """Warp instructions by kind of access."""
-    return {
-        kind: view.count(*_ACCESSES[kind].opcodes)
-        if view.opcodes
-        else sum(view.value(metric) or 0.0 for metric in _ACCESSES[kind].metrics)
-        for kind in _COUNTED
-    }
+    kinds = {kind: _ACCESSES[kind] for kind in _COUNTED}
+    if view.opcodes:
+        return {kind: view.count(*accesses.opcodes) for kind, accesses in kinds.items()}
+    return {kind: view.sum_of(*accesses.metrics) for kind, accesses in kinds.items()}
 
 
 _READ_OTHERWISE = ("LDSM", "ATOMS", "LD", "ATOM", "UTMASTG", "UBLKCP", "UBLKRED", "UTMAREDG")
@@ -453,7 +446,7 @@ def _unread(view: LaunchView, work: UnitWork, accesses: float) -> UnitWork | Non
         return None
     label = "bytes stored to shared memory over bytes read from it"
     ratio = moved["STS"] / max(moved["LDS"], 1.0)
-    times = view.ledger.derived("shared_stores_per_read", ratio, label)
+    times = view.derived("shared_stores_per_read", ratio, label)
     words = "{why}, and threads store {times:.1f} times the bytes there that they read"
     why = Sentence(words, why=work.why, times=times)
     return UnitWork("unread", why, (*work.evidence, times), left)
@@ -472,13 +465,9 @@ def _many_passes(view: LaunchView, model: TimeModel) -> UnitWork | None:
     left = WIDEST * float(lsu.value) / float(l1.value)
     sent, returned = view.get("l2_input_pct"), view.get("l2_output_pct")
     if sent and returned and not replayed.is_open and global_memory.sends_to_l2.test(view):
-        what = Sentence(
-            "a store takes several passes through L1, as with scattered addresses (L2 receives "
-            "data for {sent:.0f} of the time and sends for {returned:.0f})",
-            sent=sent,
-            returned=returned,
-        )
-        why = Sentence(passes, lsu=lsu, what=what)
+        text = "a store takes several passes through L1, as with scattered addresses (L2 receives "
+        text += "data for {sent:.0f} of the time and sends for {returned:.0f})"
+        why = Sentence(passes, lsu=lsu, what=Sentence(text, sent=sent, returned=returned))
         return UnitWork("sent", why, (lsu, sent, returned), left)
     what = Sentence(
         "an access takes several passes through L1, as with scattered global addresses or with "
@@ -494,14 +483,12 @@ def _some_passes(view: LaunchView) -> UnitWork:
     counted = view.get("bank_conflicts_load") or view.get("src_shared_wavefronts")
     if times is None or lsu is None or times.value <= 1 or counted:
         return UnitWork()
-    why = Sentence(
+    text = (
         ", and the LSU pipe that feeds it for {lsu:.0f}: an access takes {times:.1f} passes "
         "through L1 on average. The report does not show whether these are wide accesses, bank "
-        "conflicts or scattered addresses",
-        lsu=lsu,
-        times=times,
+        "conflicts or scattered addresses"
     )
-    return UnitWork("", why, (lsu, times))
+    return UnitWork("", Sentence(text, lsu=lsu, times=times), (lsu, times))
 
 
 # --- the issue slots
@@ -538,53 +525,37 @@ def _issue_slots(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         limit = model.pressure**SHARPNESS
         removed, gone = (1 - PIPE_WORK) * beside, (1 - PIPE_WORK) * limit
         others = _beside(view.code, "memory", "sync") if view.code else ()
-        waits = kept_waits_without(view, model, others, gone, removed * limit)
+        waits = kept_waits_by(view, model, dict.fromkeys(others, gone), removed * limit)
         effect = Effect(dict.fromkeys(("issue", "ALU", "ADU"), 1 - removed), waits)
     leads = all(ceiling.share <= busiest.share for ceiling in view.ceilings.ranked)
-    said = Sentence(
-        "{unit} {verb} {rank}: busy for {busy:.0f} of the time",
-        unit=capitalized(busiest.spoken),
-        verb=busiest.verb,
-        rank="the busiest unit" if leads else "among the busiest units",
-        busy=busiest.reached,
-    )
-    shown = [busiest.reached, *(evidence for _, evidence in mix)]
+    rank, busy = "the busiest unit" if leads else "among the busiest units", busiest.reached
+    text, unit = "{unit} {verb} {rank}: busy for {busy:.0f} of the time", busiest.spoken
+    said = Sentence(text, unit=capitalized(unit), verb=busiest.verb, rank=rank, busy=busy)
+    sources = [evidence for _, evidence in mix]
+    shown = [busy, *sources]
     # A kernel that hardly uses the pipes for floats computes on integers.
     is_integer = pipe and alu and pipe.share < INTEGER_KERNEL * alu.share
     if (compared := alu if is_integer else pipe) is not None:
-        said = Sentence(
-            "{said}, while {pipe} {verb} at {reached:.0f} of peak",
-            said=said,
-            pipe=compared.spoken,
-            verb=compared.verb,
-            reached=compared.reached,
-        )
-        shown.append(compared.reached)
+        reached, verb = compared.reached, compared.verb
+        text = "{said}, while {pipe} {verb} at {reached:.0f} of peak"
+        said = Sentence(text, said=said, pipe=compared.spoken, verb=verb, reached=reached)
+        shown.append(reached)
     if mix:
         label = "of the executed instructions are not arithmetic on data"
-        sources = [evidence for _, evidence in mix]
-        whole = view.ledger.share("instructions_beside", beside, label, *sources)
-        parts = (
-            Sentence("{share:.0f} {purpose}", share=source, purpose=source.label)
-            for source in sources[:_NAMED_PURPOSES]
-        )
-        text = Sentence(
-            "{said}. {whole:.0f} of the instructions are not arithmetic on data: {parts}.",
-            said=said,
-            whole=whole,
-            parts=Sentence(", ").join(parts),
-        )
+        whole = view.share("instructions_beside", beside, label, *sources)
+        named = sources[:_NAMED_PURPOSES]
+        parts = (Sentence("{share:.0f} {purpose}", share=x, purpose=x.label) for x in named)
+        text = "{said}. {whole:.0f} of the instructions are not arithmetic on data: {parts}."
+        said = Sentence(text, said=said, whole=whole, parts=Sentence(", ").join(parts))
         shown.append(whole)
     else:
-        text = Sentence(
-            "{said}. This limits the number of instructions, not the arithmetic. The report does "
-            "not say what the instructions are for.",
-            said=said,
-        )
+        text = "{said}. This limits the number of instructions, not the arithmetic. The report "
+        text += "does not say what the instructions are for."
+        said = Sentence(text, said=said)
     if left is not None and left <= 1 - NOTABLE_PART:
-        text = Sentence("{text} Several threads load the same values.", text=text)
+        said = Sentence("{said} Several threads load the same values.", said=said)
     yield Candidate(
-        text,
+        said,
         effect,
         tuple(shown),
         partial(_places_beside, view),
@@ -610,7 +581,7 @@ def _mix_beside(view: LaunchView) -> list[tuple[float, Evidence]]:
     else:
         return []
     return [
-        (share, view.ledger.share(f"beside.{kind}", share, label, executed))
+        (share, view.share(f"beside.{kind}", share, label, executed))
         for kind, label, share in shares
         if kind not in data
     ]

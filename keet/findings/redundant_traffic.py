@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 from keet.analysis.candidate import (
     MAX_GAIN,
     MEMORY_WAITS,
-    Amount,
     Candidate,
     kept_waits,
     kept_waits_by,
@@ -36,8 +35,7 @@ from keet.analysis.parameters import (
 from keet.analysis.remedy_conditions import global_memory, instructions, on_chip, origin
 from keet.analysis.time_model import BLOCK_STARTS, MOST_REMOVED, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
-from keet.findings import Edit, FindingSpec, otherwise, when
-from keet.units import Quantity
+from keet.findings import Edit, FindingSpec, amount_of, otherwise, when
 
 if TYPE_CHECKING:
     from keet.analysis.machine_code.analyses.reuse import PointerReuse
@@ -183,7 +181,10 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     yield from _from_l2(view, model, queue)
     pipe = saturated(view, model)
     if pipe is not None and pipe.work == "reloads":
-        times = _l1_times(view)
+        # How often L1 delivers each sector that it reads from L2.
+        loads, missed = view.get("global_load_sectors"), view.get("global_load_sectors_missed")
+        label = "L1 loads over reads from L2"
+        times = view.ratio("l1_loads_per_read", label, loads, missed) if loads and missed else None
         # What L1 is busy with.
         why, variant = Sentence(", mostly with global loads of bytes that L1 holds already"), "l1"
         if times is not None:
@@ -198,22 +199,9 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
             pipe = pipe._replace(effect=Effect(units, {**pipe.effect.waits, **waits}))
         doubt = _new_part(view, "L1")
         yield pipe.candidate(why)._replace(
-            variant=variant, doubt=doubt, amount=lambda: _amount(view, brief, "arithmetic")
+            variant=variant, doubt=doubt, amount=lambda: amount_of(view, brief, "arithmetic")
         )
     yield from _between_launches(view, model)
-
-
-_EACH_BYTE_TEXT = "each byte is read {times:.1f} times"
-
-
-def _amount(view: LaunchView, brief: Sentence | None, *bounds: str) -> Amount:
-    """`brief`: for the headline; `bounds`: the first of them that is known is the floor."""
-    if view.code is None:
-        return Amount(brief)
-    from keet.analysis.amounts.resources import floor  # needed with machine code only
-
-    least = floor(view, *bounds)
-    return Amount(brief, least.text, least.evidence)
 
 
 def _most_again(view: LaunchView, level: Literal["DRAM", "L2"]) -> Sentence | None:
@@ -232,23 +220,12 @@ def _most_again(view: LaunchView, level: Literal["DRAM", "L2"]) -> Sentence | No
     if array is None or again <= 0 or (getattr(array, often) or 0.0) < READ_AGAIN:
         return None
     amount, label = getattr(array, often), f"reads of each byte from {level}"
-    times = view.ledger.derived(f"most_again_{level.lower()}", amount, label, *array.evidence[:1])
+    times = view.derived(f"most_again_{level.lower()}", amount, label, *array.evidence[:1])
     hedge = "at least " if array.basis == "bound" else "about "
-    return Sentence(
-        "`{array}` is read {hedge}{times:.1f} times from {level}",
-        array=array.name,
-        hedge="" if array.basis == "exact" and array.traffic_basis == "measured" else hedge,
-        times=times,
-        level=level,
-    )
-
-
-def _l1_times(view: LaunchView) -> Evidence | None:
-    """How often L1 delivers each sector that it reads from L2."""
-    loads, missed = view.get("global_load_sectors"), view.get("global_load_sectors_missed")
-    if loads is None or missed is None or not missed.value:
-        return None
-    return view.ratio("l1_loads_per_read", "L1 loads over reads from L2", loads, missed)
+    if array.basis == "exact" and array.traffic_basis == "measured":
+        hedge = ""
+    text = "`{array}` is read {hedge}{times:.1f} times from {level}"
+    return Sentence(text, array=array.name, hedge=hedge, times=times, level=level)
 
 
 def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
@@ -261,9 +238,9 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
     if not wasted:
         return
     once, label = read.value - wasted, "bytes that would be read from DRAM if each were read once"
-    distinct = view.ledger.derived("distinct_bytes", Quantity(once, "byte"), label, executed)
+    distinct = view.derived("distinct_bytes", once, label, executed, unit="byte")
     per_byte, label = read.value / max(once, 1.0), "DRAM reads of each byte"
-    times = view.ledger.derived("dram_reads_per_byte", per_byte, label, read, distinct)
+    times = view.derived("dram_reads_per_byte", per_byte, label, read, distinct)
     written = view.value("dram_bytes_written") or 0.0
     removed = min(MOST_REMOVED, wasted / (read.value + written))
     to_l1 = max(SECTOR * (view.value("l2_l1_sectors") or 0.0), 1.0)
@@ -283,34 +260,32 @@ def _from_dram(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Can
     )
     yield Candidate(
         Sentence(text, read=read, hedge=hedge, distinct=distinct, times=times),
-        Effect(*_without_passes(view, code, model, passes, units, waits)),
+        _without_passes(view, code, model, passes, Effect(units, waits)),
         (times, read, distinct),
         lambda: view.places_by(_REPEATED_SECTORS, sectors),
         variant="passes" if passes else "",
-        amount=lambda: _amount(
-            view, _most_again(view, "DRAM") or Sentence(_EACH_BYTE_TEXT, times=times), "bytes_once"
+        amount=lambda: amount_of(
+            view,
+            _most_again(view, "DRAM")
+            or Sentence("each byte is read {times:.1f} times", times=times),
+            "bytes_once",
         ),
     )
 
 
-def _without_passes(  # noqa: PLR0913, PLR0917 - what is left, and of what
-    view: LaunchView,
-    code: MachineCode,
-    model: TimeModel,
-    passes: Mapping[int, float],
-    units: Mapping[str, float],
-    waits: Mapping[str, float],
-) -> tuple[dict[str, float], dict[str, float]]:
-    """What is left of units and waits if a thread loads its data in one pass: fewer bytes shorten
-    the queue, but loads that go take their round trips and address arithmetic with them. `passes`:
-    the share that goes, by position of a load."""
+def _without_passes(
+    view: LaunchView, code: MachineCode, model: TimeModel, passes: Mapping[int, float], left: Effect
+) -> Effect:
+    """Of one pass over the data of a thread: fewer bytes shorten the queue (`left`), but loads that
+    go take their round trips and address arithmetic with them. `passes`: the share that goes, by
+    position of a load."""
     if not passes:
-        return dict(units), dict(waits)
+        return left
     gone = _without_loads(code, passes)
     less = {unit: 1 - removed_part(view, gone, unit) for unit in ("issue", "FMA", "ALU")}
     less_waits = kept_waits_by(view, model, gone, 1 - less["issue"])
-    kept = {state: min(waits.get(state, 1.0), left) for state, left in less_waits.items()}
-    return {**units, **less}, {**waits, **kept}
+    kept = {state: min(left.waits.get(state, 1.0), part) for state, part in less_waits.items()}
+    return Effect({**left.units, **less}, {**left.waits, **kept})
 
 
 def _repeats(
@@ -336,16 +311,12 @@ def _repeats(
         outside = min(1.0, between / l2_bytes) if l2_bytes else 1.0
         again = outside * ((row.l1_bytes or 0) - float(row.sector_bytes_at_most or 0))
         # All of a later loop's loads go if there is one pass, and what a loop repeats.
-        times_of = {
-            access.position: in_loops[access.position]
-            for access in row.accesses
-            if access.position in in_loops
-        }
+        times_of = in_loops.keys() & {access.position for access in row.accesses}
         if row.repeated_bytes or (times_of and _has_own_addresses(row)):
             by_passes += again
             loads = {access.position for access in row.accesses if access.kind in _READS}
-            for position in loads & times_of.keys():
-                passes[position] = min(MOST_REMOVED, 1 - 1 / times_of[position])
+            for position in loads & times_of:
+                passes[position] = min(MOST_REMOVED, 1 - 1 / in_loops[position])
             passes |= dict.fromkeys(row.repeats, float(MOST_REMOVED))
         else:
             others += again
@@ -393,9 +364,8 @@ def _has_own_addresses(row: PointerReuse) -> bool:
 
 def _by_passes(code: MachineCode) -> float:
     """Bytes that L2 delivers to a loop and had delivered to an earlier one."""
-    return sum(
-        _again_from_l2(row, row.repeated_bytes, row.l2_bytes) for row in code.reuse_by_passes
-    )
+    rows = code.reuse_by_passes
+    return sum(_again_from_l2(row, row.repeated_bytes, row.l2_bytes) for row in rows)
 
 
 def _again_from_l2(row: PointerReuse, repeated: float, default: int | None) -> float:
@@ -405,6 +375,10 @@ def _again_from_l2(row: PointerReuse, repeated: float, default: int | None) -> f
         return 0.0
     once = min(row.l2_bytes, row.sector_bytes_at_most or default or 0)
     return min(repeated / row.requested_bytes * row.l2_bytes, float(row.l2_bytes - once))
+
+
+def _delivered_to_l1(view: LaunchView, delivered: float, sectors: Evidence) -> Evidence:
+    return view.derived("l2_bytes_delivered", delivered, "read from L2 by L1", sectors, unit="byte")
 
 
 def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candidate]:
@@ -418,14 +392,11 @@ def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator
     loaded = max(SECTOR * (view.value("global_load_sectors") or 0.0), delivered)
     units = {"L2": 1 - again / moved}
     units |= dict.fromkeys(("L1", "LSU"), 1 - again / loaded * global_loads_part(view))
-    amount, label = Quantity(delivered, "byte"), "read from L2 by L1"
-    asked = view.ledger.derived("l2_bytes_delivered", amount, label, sectors)
-    amount, label = Quantity(again, "byte"), "read from L2 again by a later loop"
-    repeated = view.ledger.derived("l2_bytes_repeated", amount, label, asked)
+    asked = _delivered_to_l1(view, delivered, sectors)
+    label = "read from L2 again by a later loop"
+    repeated = view.derived("l2_bytes_repeated", again, label, asked, unit="byte")
     repeats = [row for row in code.reuse_by_passes if row.repeated_bytes]
-    touched_sectors = _sectors(
-        code, (access.position for row in repeats for access in row.accesses)
-    )
+    touched_sectors = _sectors(code, [a.position for row in repeats for a in row.accesses])
     # What a loop loads again in each iteration is not among these bytes: see `_in_every_iteration`.
     passes = dict.fromkeys(
         (position for row in code.reuse_by_passes for position in row.repeats), float(MOST_REMOVED)
@@ -437,11 +408,11 @@ def _second_passes(view: LaunchView, model: TimeModel, queue: float) -> Iterator
     )
     yield Candidate(
         Sentence(text, asked=asked, repeated=repeated),
-        Effect(*_without_passes(view, code, model, passes, units, waits)),
+        _without_passes(view, code, model, passes, Effect(units, waits)),
         (repeated, asked),
         lambda: view.places_by(_REPEATED_SECTORS, touched_sectors),
         variant="passes",
-        amount=lambda: _amount(view, _most_again(view, "L2"), "bytes_once"),
+        amount=lambda: amount_of(view, _most_again(view, "L2"), "bytes_once"),
     )
 
 
@@ -481,42 +452,26 @@ def _in_every_iteration(view: LaunchView, model: TimeModel) -> Iterator[Candidat
     units |= {unit: 1 - removed_part(view, removed, unit) for unit in ("issue", "FMA", "ALU")}
     largest = kept[0][0]
     label = "loads of each byte for one entry of the loop"
-    times = view.ledger.derived("loop_loads_per_byte", largest.times, label, every)
-    share = Quantity(100 * largest.repeated_bytes / loaded, "%")
-    label = "loaded bytes that an earlier iteration loaded"
-    part_of = view.ledger.derived("loop_loads_share", share, label, every)
-    amount = Quantity(largest.block_bytes or 0.0, "byte")
-    size = view.ledger.derived("loop_block_bytes", amount, "kept by one block", every)
+    times = view.derived("loop_loads_per_byte", largest.times, label, every)
+    label, part = "loaded bytes that an earlier iteration loaded", 100 * largest.repeated_bytes
+    part_of = view.derived("loop_loads_share", part / loaded, label, every, unit="%")
+    amount, label = largest.block_bytes or 0.0, "kept by one block"
+    size = view.derived("loop_block_bytes", amount, label, every, unit="byte")
     text = (
         "{loop} loads the same part of `{array}` in every iteration: each byte {times:count} "
         "times, {share:.0f} of all bytes that the launch loads. A block needs {about} {size} of "
         "it, which fits into {fit}."
     )
+    about, fit = "about" if largest.is_estimate else "at most", " or ".join(sorted(kept[0][1]))
+    named: dict[str, Evidence | str] = {"array": code.pointer_name(largest.pointer), "times": times}
+    loop, brief = named_loop(view, largest.loop), "`{array}` is loaded {times:count} times"
     yield Candidate(
-        Sentence(
-            text,
-            loop=named_loop(view, largest.loop),
-            array=code.pointer_name(largest.pointer),
-            times=times,
-            share=part_of,
-            size=size,
-            about="about" if largest.is_estimate else "at most",
-            fit=" or ".join(sorted(kept[0][1])),
-        ),
+        Sentence(text, loop=loop, share=part_of, size=size, about=about, fit=fit, **named),
         Effect(units, kept_waits_by(view, model, gone | removed, 1 - units["issue"])),
         (part_of, times, size),
         lambda: view.places_by(_REPEATED_SECTORS, sectors_of),
         variant="loop",
-        amount=lambda: _amount(
-            view,
-            Sentence(
-                "`{array}` is loaded {times:count} times",
-                array=code.pointer_name(largest.pointer),
-                times=times,
-            ),
-            "bytes_once",
-            "arithmetic",
-        ),
+        amount=lambda: amount_of(view, Sentence(brief, **named), "bytes_once", "arithmetic"),
     )
 
 
@@ -541,33 +496,26 @@ def _overwritten(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     removed = _without_loads(code, gone)
     units = dict.fromkeys(("L1", "LSU"), 1 - less * global_part(view))
     # L1 writes each store through to L2, and may serve the loads.
-    written = sum(
-        gone[store.access.position] * sectors_of[store.access.position] for store in stores
-    )
+    own = [store.access.position for store in stores]
+    written = sum(gone[position] * sectors_of[position] for position in own)
     moved = view.value("l2_l1_sectors") or 0.0
     units["L2"] = 1 - min(MOST_REMOVED, written / moved) if moved else 1.0
     units |= {unit: 1 - removed_part(view, removed, unit) for unit in ("issue", "FMA", "ALU")}
     largest = max(stores, key=lambda store: sectors_of[store.access.position])
     label = "stores to each address"
-    times = view.ledger.derived("loop_stores_per_byte", largest.times, label, executed)
+    times = view.derived("loop_stores_per_byte", largest.times, label, executed)
     label = "sectors of global accesses that these stores and the loads of them touch"
     touched = sum(sectors_of[position] for position in (largest.access.position, *largest.loads))
     counted = view.get("src_l2_sectors_global") or executed
-    part = Quantity(100 * touched / every, "%")
-    share = view.ledger.derived("loop_stores_share", part, label, counted)
+    share = view.derived("loop_stores_share", 100 * touched / every, label, counted, unit="%")
     text = (
         "{loop} stores to the same addresses of `{array}` in every iteration{sum}: {times:count} "
         "times each, {share:.0f} of the sectors of all global accesses."
     )
+    loop, array = named_loop(view, largest.loop), code.pointer_name(largest.access.pointer)
+    also = ", and loads the value back" if largest.loads else ""
     yield Candidate(
-        Sentence(
-            text,
-            loop=named_loop(view, largest.loop),
-            array=code.pointer_name(largest.access.pointer),
-            sum=", and loads the value back" if largest.loads else "",
-            times=times,
-            share=share,
-        ),
+        Sentence(text, loop=loop, array=array, sum=also, times=times, share=share),
         Effect(units, kept_waits_by(view, model, removed, 1 - units["issue"])),
         (share, times),
         lambda: view.places_by("sectors that are overwritten", _sectors(code, gone)),
@@ -602,10 +550,9 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
         1 - (min(1.0, (copies + view.count("STS")) / loads) if loads else 0.0)
     )
     kept = 1 - (1 - _l2_left(view, known_part)) * (1 - _gathered_share(view))
-    amount, label = Quantity(delivered, "byte"), "read from L2 by L1"
-    asked = view.ledger.derived("l2_bytes_delivered", amount, label, sectors)
+    asked = _delivered_to_l1(view, delivered, sectors)
     per_byte, label = delivered / read.value, "L2 reads over DRAM reads"
-    times = view.ledger.derived("l2_reads_per_byte", per_byte, label, asked, read)
+    times = view.derived("l2_reads_per_byte", per_byte, label, asked, read)
     # A block that works for several others does not execute their loads.
     loaded = max(SECTOR * (view.value("global_load_sectors") or 0.0), delivered)
     passes = 1 - known_part * (1 - kept) * delivered / loaded * global_loads_part(view)
@@ -622,7 +569,7 @@ def _from_l2(view: LaunchView, model: TimeModel, queue: float) -> Iterator[Candi
         basis="assumed",
         variant="l2",
         doubt=1 - known_part,
-        amount=lambda: _amount(view, _most_again(view, "L2"), "bytes_once"),
+        amount=lambda: amount_of(view, _most_again(view, "L2"), "bytes_once"),
     )
 
 
@@ -642,9 +589,7 @@ def _l2_left(view: LaunchView, known_part: float = 0.0) -> float:
     """Share of the bytes between L1 and L2 that is left if blocks load them once per tile.
     `known_part`: the share of them that the addresses show to be repeats, all of which can go."""
     read = view.value("dram_bytes_read") or 0.0
-    reads, written = (
-        SECTOR * (view.value(f"l2_l1_{of}_sectors") or 0.0) for of in ("read", "write")
-    )
+    reads, written = (SECTOR * view.sum_of(f"l2_l1_{of}_sectors") for of in ("read", "write"))
     needed = (read + written) / (reads + written) if reads else 1.0
     left = min(1.0, max(needed, L2_READS_KEPT))
     return known_part * left + (1 - known_part) * math.pow(left, REUSE)

@@ -14,17 +14,18 @@ from keet.analysis.candidate import (
     part_of,
     removed_part,
 )
-from keet.analysis.decisions.saturated import PIPE_WORK, conversions, saturated, unit_places
+from keet.analysis.decisions.saturated import (
+    PIPE_WORK,
+    conversions,
+    float_functions,
+    float_names,
+    saturated,
+    unit_places,
+)
 from keet.analysis.launch_view import LaunchView, LeadingLines
 from keet.analysis.machine_code.instructions.opcodes import BY_PIPE
 from keet.analysis.memory_work import without_local
-from keet.analysis.parameters import (
-    LARGE_ANGLES,
-    NOTABLE_PART,
-    POWER,
-    SLOW_DIVISION,
-    Parameter,
-)
+from keet.analysis.parameters import LARGE_ANGLES, NOTABLE_PART, POWER, SLOW_DIVISION, Parameter
 from keet.analysis.remedy_conditions import instructions, origin, waits
 from keet.analysis.time_model import INDIRECT, MOST_LOAD, MOST_REMOVED, SHARPNESS, Effect, TimeModel
 from keet.evidence import Evidence, Sentence
@@ -158,7 +159,7 @@ def _parts(view: LaunchView) -> Iterator[Evidence]:
     executed, code = view.get("inst_executed"), view.code
     if executed is None or code is None:
         return
-    names = _expanded_names(code)
+    names = float_names(code)
     label = f"of the instructions are the code of {' and '.join(sorted(names))}"
     parts: dict[str, tuple[Collection[int], str]] = {
         "expanded_share": (code.expanded(*names), label),
@@ -168,12 +169,7 @@ def _parts(view: LaunchView) -> Iterator[Evidence]:
     }
     for name, (positions, label) in parts.items():
         if positions:
-            yield view.ledger.share(name, code.share(positions), label, executed)
-
-
-def _expanded_names(code: MachineCode) -> set[str]:
-    """Functions of floats that the compiler expanded."""
-    return {expansion.name for expansion in code.expansions if expansion.is_of_floats}
+            yield view.share(name, code.share(positions), label, executed)
 
 
 def _effect(view: LaunchView, model: TimeModel, functions: float) -> Effect:
@@ -229,14 +225,11 @@ def _reads(code: MachineCode) -> float:
     reads, counts, shared = 0.0, code.program.counts, code.shared_functions.keys()
     for expansion in code.expansions:
         executed = sum(counts[position] for position in expansion.positions)
-        shared_runs = sum(counts[position] for position in shared & expansion.positions)
-        reads += (
-            expansion.calls * shared_runs / executed if expansion.is_of_floats and executed else 0.0
-        )
-    plain = shared - set(code.expanded(*_expanded_names(code)))
-    return reads + sum(
-        counts[position] for position in plain.intersection(code.with_opcodes(["MUFU"]))
-    )
+        if expansion.is_of_floats and executed:
+            shared_runs = sum(counts[position] for position in shared & expansion.positions)
+            reads += expansion.calls * shared_runs / executed
+    plain = shared - set(float_functions(code))
+    return reads + sum(counts[at] for at in plain.intersection(code.with_opcodes(["MUFU"])))
 
 
 def absent(view: LaunchView, model: TimeModel) -> Absence | None:
@@ -249,7 +242,7 @@ def absent(view: LaunchView, model: TimeModel) -> Absence | None:
 def leading_lines(code: MachineCode) -> LeadingLines:
     """Lines of slow divisions, or of functions that the compiler expands, if these are a notable
     part; else lines by instructions of the XU pipe."""
-    functions = code.expanded(*_expanded_names(code))
+    functions = float_functions(code)
     slow = code.expanded(SLOW_DIVISION)
     if code.share(slow) >= NOTABLE_PART:  # the routine has no line of its own
         of = "slow divisions"
@@ -258,4 +251,4 @@ def leading_lines(code: MachineCode) -> LeadingLines:
         of, positions = "instructions of expanded functions", functions
     else:
         of, positions = "special functions and conversions", code.with_opcodes(BY_PIPE["XU"])
-    return LeadingLines(of, [(position, code.program.counts[position]) for position in positions])
+    return LeadingLines.executed(of, code, positions)

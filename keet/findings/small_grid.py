@@ -159,7 +159,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     if variant != "one_thread" and _is_tiny(view, shape):
         variant = "tiny"
     filled = idle._replace(waits=covered_waits(model, _unhidden(model, shape, waves) ** -part))
-    sms = view.ledger.derived("sm_count", shape.sms, "SMs of the GPU")
+    sms = view.derived("sm_count", shape.sms, "SMs of the GPU")
     if shape.spread < 1:
         rest = Sentence("does not fill a GPU of {sms:.0f} SMs", sms=sms)
     else:

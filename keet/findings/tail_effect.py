@@ -85,19 +85,14 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         effect, evidence = Effect(longest_sm=kept), (waves, even.share, even.ratio)
         made = Candidate(said, effect, evidence, partial(launch_places, view))
         if (held := blocks_differ(view, even)) is not None:
-            made = made._replace(
-                text=Sentence(
-                    "Waves per SM: {waves:.2f}, and {even}. But SMs hold {held:.0f} of the warps "
-                    "that they would hold if all blocks took equally long: SMs may be idle because "
-                    "of a few long blocks or warps.",
-                    waves=waves,
-                    even=even.text,
-                    held=held,
-                ),
-                evidence=(*evidence, held),
-                variant=grid.ANY_LENGTH,
-                likelihood=POSSIBLE,
+            text = (
+                "Waves per SM: {waves:.2f}, and {even}. But SMs hold {held:.0f} of the warps that "
+                "they would hold if all blocks took equally long: SMs may be idle because of a few "
+                "long blocks or warps."
             )
+            said, shown = Sentence(text, waves=waves, even=even.text, held=held), (*evidence, held)
+            made = made._replace(text=said, evidence=shown, likelihood=POSSIBLE)
+            made = made._replace(variant=grid.ANY_LENGTH)
         yield made
 
 

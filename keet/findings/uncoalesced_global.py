@@ -28,7 +28,6 @@ from keet.analysis.time_model import INDIRECT, MOST_REMOVED, Effect, TimeModel
 from keet.documents.finding import Place
 from keet.evidence import Sentence
 from keet.findings import Absence, Edit, FindingSpec, SmallShare, absence, otherwise, when
-from keet.units import Quantity
 
 GATHERED = Parameter(
     0.9,
@@ -163,8 +162,8 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     gathers, is_shifted = gathered > MAJORITY, shifted.share > MAJORITY
     # In the order of its indices, the work needs fewer sectors of atomics as well.
     atomics = _scattered_atomics(view) if gathers else 0.0
-    amount = Quantity(sectors.value - ideal.value + atomics, "sector")
-    excess = view.ledger.derived("excess_sectors", amount, "excess", sectors, ideal)
+    amount = sectors.value - ideal.value + atomics
+    excess = view.derived("excess_sectors", amount, "excess", sectors, ideal, unit="sector")
     share = view.percent("excess_sectors_share", "global sectors beyond the ideal", excess, every)
     if share is None or share.value <= 0:
         return
@@ -261,7 +260,7 @@ def _least_left(needed: float, moved: float) -> float:
 
 
 def _dram_bytes(view: LaunchView) -> float:
-    return (view.value("dram_bytes_read") or 0.0) + (view.value("dram_bytes_written") or 0.0)
+    return view.sum_of("dram_bytes_read", "dram_bytes_written")
 
 
 def _passes(view: LaunchView, within: float, gathered: float) -> float:
@@ -344,10 +343,8 @@ def _gathered(view: LaunchView) -> float:
     """Share of the excess sectors, 0 to 1, of accesses whose addresses depend on data."""
     excess = _excess(view)
     if view.code is not None and excess:
-        code = view.code.program.code
-        data = {code[a.position].address for a in view.code.accesses if a.is_gather}
-        part = sum(count for address, count in excess.items() if address in data)
-        return part / (sum(excess.values()) or 1)
+        data = view.code.addresses(a.position for a in view.code.accesses if a.is_gather)
+        return sum(excess.get(address, 0) for address in {*data}) / (sum(excess.values()) or 1)
     places = view.places_by("excess sectors", excess)
     return float(is_gather(view.accesses(FINDING.memory, places)))
 
@@ -392,9 +389,8 @@ def _excess(view: LaunchView) -> Mapping[int, int]:
 def _places(view: LaunchView, *, with_atomics: bool) -> tuple[Place, ...]:
     """Lines by excess sectors. A line of a store is first if most of the excess is of stores, one
     of a load if it is of loads: advice about stores is not placed at a load."""
-    excess = _excess(view)
-    if with_atomics:
-        excess = view.table.column("src_l2_sectors_global_excess") or {}
+    column = view.table.column("src_l2_sectors_global_excess") or {}
+    excess = column if with_atomics else _excess(view)
     every = view.places_by("excess sectors", excess)
     for operation in (global_memory.STORE, global_memory.LOAD):
         of_operation = {at: excess.get(at, 0) for at in global_memory.addresses_of(view, operation)}

@@ -46,7 +46,6 @@ from keet.analysis.time_model import (
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.findings import Absence, Edit, FindingSpec, absence, otherwise, when
-from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.machine_code.launch_code import MachineCode
@@ -165,7 +164,7 @@ def candidates(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
         share = 1 - lone.executed
         active = min(WARP, (active - lone.executed) / share)
         label = "threads active where not one of the block works alone"
-        shown = view.ledger.derived("threads_beside_lone", Quantity(active, "thread"), label)
+        shown = view.derived("threads_beside_lone", active, label, unit="thread")
         words = "{text} Without the part in which one thread works while its block waits at a "
         words += "barrier, {shown:.1f}s are active."
         text, evidence = Sentence(words, text=text, shown=shown), (threads, shown)
@@ -207,27 +206,24 @@ def _with_loops(
     )
     if max(executed, waiting) < NOTABLE_PART:
         return text, ()
-    less = [
-        view.ledger.share(f"loops_{what}", share, label)
-        for what, share, label in (
-            ("even", ideal, "instructions that equal numbers of iterations save"),
-            ("executed", executed, "instructions that regrouping the iterations saves"),
-            ("waiting", waiting, "waiting of warps that regrouping the iterations saves"),
-        )
-    ]
-    even, regrouped, waits = less
+    even = view.share("loops_even", ideal, "instructions that equal numbers of iterations save")
+    label = "instructions that regrouping the iterations saves"
+    regrouped = view.share("loops_executed", executed, label)
+    label = "waiting of warps that regrouping the iterations saves"
+    waits = view.share("loops_waiting", waiting, label)
+    shown: tuple[Evidence, ...] = (even, regrouped, waits)
     words = (
         "{text} They leave loops after different numbers of iterations: with equal numbers, warps "
         "would execute {even:.0f} fewer instructions"
     )
     if f"{even:.0f}" == f"{regrouped:.0f}":
-        words, less = words + " and wait {waiting:.0f} less.", [even, waits]
+        words, shown = words + " and wait {waiting:.0f} less.", (even, waits)
     else:
         words += (
             ". How long an item takes shows only in the loop: regrouping saves about "
             "{executed:.0f} of the instructions and {waiting:.0f} of the waiting."
         )
-    return Sentence(words, text=text, even=even, executed=regrouped, waiting=waits), tuple(less)
+    return Sentence(words, text=text, even=even, executed=regrouped, waiting=waits), shown
 
 
 def _idle_warps(view: LaunchView) -> Iterator[Candidate]:
@@ -243,12 +239,7 @@ def _idle_warps(view: LaunchView) -> Iterator[Candidate]:
     text = Sentence(words, share=idle.share, what=idle.share.label)
     shown = (idle.share,)
     yield Candidate(
-        text,
-        effect,
-        shown,
-        partial(launch_places, view),
-        basis="assumed",
-        variant=IDLE_WARPS,
+        text, effect, shown, partial(launch_places, view), basis="assumed", variant=IDLE_WARPS
     )
 
 
@@ -275,13 +266,7 @@ def _empty_lanes(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     likelihood = 1 - INDIRECT * shortness(view, model)
     cause, places = "block_size", partial(launch_places, view)
     yield Candidate(
-        empty.text,
-        effect,
-        (block,),
-        places,
-        basis="measured",
-        variant=cause,
-        likelihood=likelihood,
+        empty.text, effect, (block,), places, basis="measured", variant=cause, likelihood=likelihood
     )
 
 

@@ -29,12 +29,9 @@ SAMPLE = random.Random(15).sample(CASES, 4)
 each_of_a_few = each_row("case", SAMPLE, ids=lambda case: case.id)
 
 
-def test_there_is_enough_of_everything() -> None:
-    assert {count.what for count in counts(CASES) if not count.met} == set(KNOWN)
-
-
-def test_the_counter_of_the_cause_moved_in_every_case() -> None:
+def test_there_is_enough_of_everything_and_the_counter_of_each_cause_moved() -> None:
     """The index has the values; the next test holds them to the profiles."""
+    assert {count.what for count in counts(CASES) if not count.met} == set(KNOWN)
     for entry in casebook():
         moved, stated = entry.moved, BY_ID[entry.id].spec.moved
         assert moved.metric == stated.metric
@@ -108,12 +105,9 @@ def test_a_side_opens_like_any_report(case: Case) -> None:
         assert all(f"/families/{case.family.name}/" in path for path in own)
 
 
-def test_what_was_measured_is_of_this_source() -> None:
+def test_measurements_and_profiles_are_of_this_source_and_of_the_sides_of_cases() -> None:
     stale = {c.family.name for c in CASES if c.measured.source != source_digest(c.family.name)}
     assert not stale
-
-
-def test_every_stored_profile_is_of_a_side_that_a_case_states() -> None:
     families = load_families()
     stated = {profile_path(each.folder, side) for each in families for side in each.sides}
     stored = {path for each in families for path in (each.folder / "profiles").glob("*")}

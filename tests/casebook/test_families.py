@@ -34,17 +34,9 @@ kernel<33>(in, out);
 
 
 def a_case(**more: object) -> CaseSpec:
-    fields: dict[str, object] = {
-        "id": "x",
-        "problem": "p",
-        "before": "a",
-        "after": "b",
-        "finding": "latency_bound",
-        "why": "w",
-        "fix": "f",
-        "lines": ["kernel<32>"],
-        "moved": {"metric": "smsp__inst_executed.sum", "falls": 2},
-    }
+    fields = {"id": "x", "problem": "p", "before": "a", "after": "b", "finding": "latency_bound"}
+    fields |= {"why": "w", "fix": "f", "lines": ["kernel<32>"]}
+    fields |= {"moved": {"metric": "smsp__inst_executed.sum", "falls": 2}}
     return CaseSpec.model_validate(fields | more)
 
 
@@ -103,13 +95,10 @@ def test_a_counter_moves_by_its_factor(moved, before, after, holds) -> None:
         Moved(metric="m", falls=2, rises=2)
 
 
-def test_severity_follows_from_the_gain() -> None:
+def test_severity_follows_from_the_gain_and_the_floor_is_the_longest_needed_part() -> None:
     values = (GAINS - 0.01, GAINS, MILD, SEVERE, SEVERE + 0.01)
     told = ["lookalike", "slight", "mild", "mild", "severe"]
     assert [severity_of(value) for value in values] == told
-
-
-def test_the_floor_is_the_longest_of_the_needed_parts() -> None:
     needs = {"dram_bytes": 4.8e9, "fp32_flop": 1e9, "steps": 3.0}
     assert floor_us(needs, "NVIDIA H200") == pytest.approx(1000)
     assert floor_us({"steps": 3.0}, "NVIDIA H200") == pytest.approx(6)

@@ -34,15 +34,8 @@ def test_a_side_that_is_wrong_for_one_seed_is_dropped() -> None:
     checks = [a_check("good", seed) for seed in (1, 2, 3)]
     checks += [a_check("bad", seed, ok=seed != 2) for seed in (1, 2, 3)]
     times = [a_time("good", 10, 20, 30), a_time("bad", 1, 1, 1)]
-    good = {
-        "median_us": 20,
-        "p10_us": 12.0,
-        "p90_us": 28.0,
-        "launches": 3,
-        "seeds": [1, 2, 3],
-        "worst_error_over_allowed": 0.3,
-        "needs": {"dram_bytes": 8.0},
-    }
+    good = {"median_us": 20, "p10_us": 12.0, "p90_us": 28.0, "launches": 3, "seeds": [1, 2, 3]}
+    good |= {"worst_error_over_allowed": 0.3, "needs": {"dram_bytes": 8.0}}
     assert measured_sides({"checks": checks, "times": times}) == {"p/good": good}
 
 
@@ -78,15 +71,9 @@ def test_sums_are_over_the_launches_of_a_side() -> None:
 
 def again(folder: Path, factor: float, source: str | None = None) -> list[Compared]:
     """A case that was measured again: its time before the fix is multiplied."""
-    sides = {CASE.spec.before: factor, CASE.spec.after: 1}
-    times = [
-        {
-            "problem": CASE.spec.problem,
-            "variant": name,
-            "times_us": [times * CASE.side(name).median_us],
-        }
-        for name, times in sides.items()
-    ]
+    sides, problem = {CASE.spec.before: factor, CASE.spec.after: 1}, CASE.spec.problem
+    medians = {name: times * CASE.side(name).median_us for name, times in sides.items()}
+    times = [{"problem": problem, "variant": v, "times_us": [us]} for v, us in medians.items()]
     document = {"source": source or source_digest(NAME), "times": times}
     (folder / f"{NAME}.json").write_text(json.dumps(document))
     return list(compare([CASE], folder))

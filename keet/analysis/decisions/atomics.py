@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Set
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
-from keet.analysis.candidate import MEMORY_WAITS, kept_waits, kept_waits_without
+from keet.analysis.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.machine_code.instructions.opcodes import BY_PIPE, RETURNING_ATOMICS
 from keet.analysis.memory_work import (
-    ATOMIC_KINDS,
-    SPREAD_PASSES,
+    ATOMIC_SECTORS,
     global_atomics,
     less_shared,
-    shared_atomics_by_data,
     without_atomic_requests,
 )
 from keet.analysis.time_model import (
@@ -32,20 +30,11 @@ from keet.analysis.time_model import (
     TimeModel,
 )
 from keet.evidence import Evidence, Sentence
-from keet.units import Quantity
-
-if TYPE_CHECKING:
-    pass
 
 
-class HotSlice(NamedTuple):
-    is_atomic: bool
-    shown: tuple[Sentence, Effect, tuple[Evidence, ...]]
-    """Text, effect and evidence of the candidate."""
-
-
-def hot_slice(model: TimeModel) -> HotSlice | None:
-    """Many requests for few addresses, which one slice serves one after the other."""
+def hot_slice(model: TimeModel) -> Candidate | None:
+    """Many requests for few addresses, which one slice serves one after the other; at the sampled
+    lines."""
     hot = model.hot_line
     if hot is None:
         return None
@@ -88,7 +77,7 @@ def hot_slice(model: TimeModel) -> HotSlice | None:
     effect = Effect(units, waits)
     sentence = Sentence(text, skew=hot.skew, how=how)
     evidence = (hot.skew, hot.most, *(() if hot.is_counted else (hot.usual,)))
-    return HotSlice(hot.is_atomic, (sentence, effect, evidence))
+    return Candidate(sentence, effect, evidence, model.view.sampled_places)
 
 
 def _summed_first(model: TimeModel, l1: float, rounds: float) -> dict[str, float]:
@@ -96,9 +85,7 @@ def _summed_first(model: TimeModel, l1: float, rounds: float) -> dict[str, float
     sums by shuffles. Only where a sum at one address is all that the kernel stores. `l1`: what else
     is left of L1's work."""
     view, shuffles = model.view, model.view.executed("SHFL")
-    ours = [
-        atomic for atomic in (view.code.atomics if view.code else ()) if atomic.memory == "global"
-    ]
+    ours = view.atomics("global")
     is_sum = ours and all(
         atomic.spread == "one address" and not atomic.has_result for atomic in ours
     )
@@ -115,11 +102,6 @@ def _summed_first(model: TimeModel, l1: float, rounds: float) -> dict[str, float
         "issue": issued,
         BLOCK_STARTS: 1 / rounds,
     }
-
-
-_MEMORY_ROLES = ("load", "store", "atomic or reduction in memory")
-"""Roles of the instructions that the LSU pipe executes."""
-_MATH_PIPES = ("ALU", "FMA", "FP64", "FP16")
 
 
 class Retries(NamedTuple):
@@ -188,92 +170,14 @@ def beside_retries(view: LaunchView) -> BesideRetries | None:
     threads = sum(active.get(at, 0) * (1 - again.get(at, 0.0)) for at in left)
     if not runs:
         return None
-    shown = view.ledger.derived(
+    shown = view.derived(
         "active_threads_beside_retries",
-        Quantity(max(threads / runs, float(whole.value)), whole.unit),
+        max(threads / runs, float(whole.value)),
         "active threads per instruction without retries of compare-and-swap loops",
         whole,
+        unit=whole.unit,
     )
     return BesideRetries(shown, runs / sum(executed.values()))
-
-
-def shown_retries(
-    view: LaunchView, model: TimeModel, retries: Retries
-) -> tuple[Sentence, Effect, tuple[Evidence, ...]]:
-    """Text, effect and evidence of a candidate: without them, the rest of the kernel is left."""
-    executed = view.get("inst_executed")
-    sources = () if executed is None else (executed,)
-    rounds = view.ledger.derived(
-        f"retry_rounds.{retries.memory}",
-        retries.swaps / retries.updates,
-        "rounds of a compare-and-swap loop per update of a warp",
-        *sources,
-    )
-    share = view.ledger.share(
-        f"retry_share.{retries.memory}",
-        retries.share,
-        "of the executed instructions are retries of compare-and-swap loops",
-        *sources,
-    )
-    text = Sentence(
-        "A warp runs a compare-and-swap loop on {memory} memory {rounds:.1f} times per update. "
-        "Once is enough if no other thread updates the same address meanwhile. {share:.0f} of the "
-        "executed instructions are such retries, and the threads that are done are inactive in "
-        "them.",
-        memory=retries.memory,
-        rounds=rounds,
-        share=share,
-    )
-    return text, _effect(view, model, retries), (rounds, share, *sources)
-
-
-def _effect(view: LaunchView, model: TimeModel, retries: Retries) -> Effect:
-    assert view.code is not None
-    code, counts = view.code.program.code, view.code.program.counts
-    loads = {at for at, instruction in enumerate(code) if instruction.role.value in _MEMORY_ROLES}
-
-    def kept(positions: Set[int]) -> float:
-        every = sum(counts[at] for at in positions)
-        return 1 - sum(retries.repeated.get(at, 0) for at in positions) / every if every else 1.0
-
-    units = {"issue": 1 - retries.share, "LSU": kept(loads)}
-    units |= dict.fromkeys(_MATH_PIPES, kept(set(range(len(code))) - loads))
-    if retries.memory == "shared":
-        units |= less_shared(model, _needless_wavefronts(view, retries)).units
-    else:
-        units["L2"] = 1 - _by_column(view, retries, "src_l2_sectors_global")
-        units[HOT_LINE] = retries.updates / retries.swaps
-    of_loops = sum(counts[position] for position in retries.repeated)
-    part = retries.repeated.values()
-    waits = kept_waits_without(view, model, retries.repeated, sum(part) / of_loops, retries.share)
-    return Effect(units, waits)
-
-
-def _needless_wavefronts(view: LaunchView, retries: Retries) -> float:
-    """Share of the wavefronts of shared memory that go, 0 to 1; 0: not measured. Where data chooses
-    the addresses, the only round takes as many as any spread addresses do."""
-    assert view.code is not None
-    program, column = view.code.program, view.table.column("src_shared_wavefronts") or {}
-    least = SPREAD_PASSES if shared_atomics_by_data(view) else 0.0
-    every, needless = sum(column.values()), 0.0
-    for at, repeated in retries.repeated.items():
-        taken = column.get(program.code[at].address, 0)
-        if taken:
-            needed = max(taken / program.counts[at], least)
-            needless += taken - needed * (program.counts[at] - repeated)
-    return max(0.0, needless / every) if every else 0.0
-
-
-def _by_column(view: LaunchView, retries: Retries, metric: str) -> float:
-    """Share of a counter per instruction that the retries caused, 0 to 1; 0: not measured."""
-    assert view.code is not None
-    program, column = view.code.program, view.table.column(metric) or {}
-    every = sum(column.values())
-    of_retries = sum(
-        column.get(program.code[at].address, 0) * n / program.counts[at]
-        for at, n in retries.repeated.items()
-    )
-    return of_retries / every if every else 0.0
 
 
 _WARP_LANES = 32
@@ -299,7 +203,7 @@ class LaneRequests(NamedTuple):
 def lane_requests(view: LaunchView) -> LaneRequests | None:
     """None if there are none, or their sectors were not counted for each instruction."""
     column, addresses = view.table.column("src_l2_sectors_global") or {}, global_atomics(view)
-    made = sum(view.value(f"{kind}_sectors") or 0.0 for kind in ATOMIC_KINDS)
+    made = view.sum_of(*ATOMIC_SECTORS)
     needed = sum(float(column.get(address, 0)) for address in addresses)
     warps = sum((view.table.executed or {}).get(address, 0) for address in addresses)
     return LaneRequests(made, needed, warps) if made and needed and warps else None

@@ -27,7 +27,6 @@ from keet.analysis.time_model import INDIRECT, MOST_REMOVED, WORTH, Effect, Time
 from keet.catalog import throughputs
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
-from keet.units import Quantity
 
 PER_DOUBLE = Parameter(
     2.1, "instructions removed per double-precision instruction or conversion", "fit"
@@ -80,21 +79,21 @@ def measured_doubles(
         rate = Sentence("")
         if (times := single_over_double(view)) > FULL_RATE:
             label = "FP32 over FP64 rate of this GPU"
-            ratio = view.ledger.derived("fp32_fp64_ratio", times, label)
+            ratio = view.derived("fp32_fp64_ratio", times, label)
             rate = Sentence(", and this GPU computes FP32 {ratio:.0f} times as fast", ratio=ratio)
             shown = (*shown, ratio)
         return (Sentence("The {pipe}{rate}.", pipe=pipe, rate=rate), shown) if pipe else None
     executed = view.get("inst_executed")
-    share = Quantity(100 * (part_of(view, *BY_PIPE["FP64"]) + part_of(view, "F2F")), "%")
+    sources = () if executed is None else (executed,)
+    share = part_of(view, *BY_PIPE["FP64"]) + part_of(view, "F2F")
     label = "of the executed instructions are FP64 arithmetic or conversions to and from it"
-    part = view.ledger.derived("fp64_share", share, label, *filter(None, (executed,)))
+    part = view.share("fp64_share", share, label, *sources)
     text = (
         "{share:.0f} of the executed instructions compute in double precision or convert to and "
         "from it{pipe}."
     )
     also = Sentence("; the {pipe}", pipe=pipe) if pipe else ""
-    evidence = (part, *shown, *filter(None, (executed,)))
-    return Sentence(text, share=part, pipe=also), evidence
+    return Sentence(text, share=part, pipe=also), (part, *shown, *sources)
 
 
 def _busy_pipe(view: LaunchView, model: TimeModel) -> tuple[Sentence | None, tuple[Evidence, ...]]:
@@ -107,9 +106,8 @@ def _busy_pipe(view: LaunchView, model: TimeModel) -> tuple[Sentence | None, tup
     text = f"FP64 pipe is busy for {least}{{busy:.0f}} of the time"
     if active * WORTH > 1 or not active:
         return Sentence(text, busy=busy), (busy,)
-    share = Quantity(min(100.0, float(busy.value) / active), "%")
-    label = "FP64 pipe busy while SMs are active"
-    while_active = view.ledger.derived("fp64_while_active", share, label, busy)
+    share, label = min(100.0, float(busy.value) / active), "FP64 pipe busy while SMs are active"
+    while_active = view.derived("fp64_while_active", share, label, busy, unit="%")
     words = text + ", {active:.0f} of that in which SMs are active"
     return Sentence(words, busy=busy, active=while_active), (busy, while_active)
 
@@ -161,15 +159,10 @@ def _more_warps(view: LaunchView) -> float:
     registers = view.value("registers_per_thread")
     if view.code is None or not registers:
         return 1.0
-    program = view.code.program
-    made = [program.code[position] for position in program.ran]
-    pairs = {
-        instruction.writes[0]
-        for instruction in made
-        # The first modifier of a conversion is the type of its result.
-        if instruction.writes
-        and (instruction.opcode in DOUBLE or instruction.modifiers[:1] == ("F64",))
-    }
+    made = (view.code.program.code[position] for position in view.code.program.ran)
+    # The first modifier of a conversion is the type of its result.
+    doubles = (x for x in made if x.opcode in DOUBLE or x.modifiers[:1] == ("F64",))
+    pairs = {instruction.writes[0] for instruction in doubles if instruction.writes}
     fewer = registers / max(registers - len(pairs), 1.0)
     return min(more_warps(view, "registers"), fewer)
 

@@ -85,16 +85,13 @@ def not_limited_by(view: LaunchView, by: Resource) -> tuple[Sentence, tuple[Evid
     say."""
     possible = view.get("theoretical_occupancy_pct")
     if possible is not None and possible.value >= 100:
-        text = Sentence("Occupancy is not limited: {share:.0f} is possible.", share=possible)
-        return text, (possible,)
+        text = "Occupancy is not limited: {share:.0f} is possible."
+        return Sentence(text, share=possible), (possible,)
     own_limit, limits = view.get(f"block_limit_{by}"), tightest_limits(view)
     tightest = view.get(f"block_limit_{limits[-1]}") if limits else None
-    if (
-        possible is None
-        or own_limit is None
-        or tightest is None
-        or own_limit.value <= tightest.value
-    ):
+    if possible is None or own_limit is None or tightest is None:
+        return None
+    if own_limit.value <= tightest.value:
         return None
     would_be = Sentence("{label} would be {own:.0f}", label=own_limit.label, own=own_limit)
     is_now = Sentence("{label} is {limit:.0f}", label=tightest.label, limit=tightest)

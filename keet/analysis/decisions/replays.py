@@ -17,7 +17,6 @@ from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.parameters import NOTABLE_PART, WIDEST, Parameter
 from keet.analysis.time_model import SLICE_SECTORS, Effect, TimeModel, l2_cycles
 from keet.evidence import Evidence, Sentence
-from keet.units import Quantity
 
 REPLAYED = Parameter(
     2.0, "largest ratio of L1 busy to LSU busy for accesses without replays", "judgement"
@@ -74,18 +73,13 @@ def replays(view: LaunchView, model: TimeModel) -> Replays | None:
         single = 0.0 if uses_shared else 1.0
     may_conflict = uses_shared and sectors is not None and not is_padded(view)
     evidence = tuple(filter(None, (times, stage, asked, sectors)))
-    effects = (
-        _effect(model, ("L1", "L2"), MEMORY_WAITS, repeated * single),
-        _effect(model, ("L1",), (), repeated * (1 - single)),
-    )
-    return Replays(
-        (_text(_SCATTERED_TEXT, stage, asked, times, sectors), effects[0], evidence)
-        if effects[0]
-        else None,
-        (_text(_CONFLICTS_TEXT, stage, asked, times, sectors), effects[1], evidence)
-        if effects[1] and may_conflict
-        else None,
-    )
+
+    def shown(why: str, effect: Effect | None) -> Shown | None:
+        return effect and (_text(why, stage, asked, times, sectors), effect, evidence)
+
+    scattered = _effect(model, ("L1", "L2"), MEMORY_WAITS, repeated * single)
+    conflicts = _effect(model, ("L1",), (), repeated * (1 - single)) if may_conflict else None
+    return Replays(shown(_SCATTERED_TEXT, scattered), shown(_CONFLICTS_TEXT, conflicts))
 
 
 def _part_in_l2(view: LaunchView, stage: Evidence) -> float:
@@ -140,10 +134,8 @@ def sectors_per_lookup(view: LaunchView) -> Evidence | None:
     peak = SLICE_SECTORS.get(view.launch.device.compute_capability or "")
     if sectors is None or lookups is None or not lookups.value or peak is None:
         return None
-    per_lookup = Quantity(float(sectors.value) / float(lookups.value) * peak, "sector")
-    return view.ledger.derived(
-        "sectors_per_lookup", per_lookup, "sectors per lookup of L2", sectors, lookups
-    )
+    times, label = float(sectors.value) / float(lookups.value) * peak, "sectors per lookup of L2"
+    return view.derived("sectors_per_lookup", times, label, sectors, lookups, unit="sector")
 
 
 def single_sectors(view: LaunchView) -> float | None:

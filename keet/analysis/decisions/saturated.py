@@ -22,9 +22,7 @@ from keet.analysis.candidate import Candidate, kept_waits, part_of
 from keet.analysis.hardware.ceilings import WHOLE
 from keet.analysis.hardware.stages import share_of, sm_elapsed_cycles
 from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.analysis.machine_code.instructions.opcodes import (
-    BY_PIPE,
-)
+from keet.analysis.machine_code.instructions.opcodes import BY_PIPE
 from keet.analysis.parallelism.register_tiles import (
     LOADS,
     loads_fragments,
@@ -39,10 +37,10 @@ from keet.analysis.time_model import DEVICE_WIDE, INDIRECT, SHARPNESS, Effect, T
 from keet.documents.finding import Place
 from keet.evidence import Evidence, Sentence
 from keet.formatting import capitalized
-from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.machine_code.flow.program import SassProgram
+    from keet.analysis.machine_code.launch_code import MachineCode
 
 _UNPACKING_OPCODES = ("PRMT", "SHF", "LOP3", "SGXT", "I2I")
 """What takes a small value out of a word before it is converted."""
@@ -96,7 +94,7 @@ def conversions(view: LaunchView) -> Conversions | None:
         if not results.isdisjoint(program.values.read[at].values())
     )
     label = "times that a value of shared memory is converted, by loads per store"
-    shown = view.ledger.derived("converted_again", times, label, executed)
+    shown = view.derived("converted_again", times, label, executed)
     gone = again * (converted + scaled) / sum(program.counts)
     return Conversions(named, 1 - again * converted / view.count(*BY_PIPE["XU"]), shown, gone)
 
@@ -106,14 +104,18 @@ def _are_of_functions(view: LaunchView) -> bool:
     expands, which round and convert their arguments."""
     if view.code is None:
         return False
-    positions = {
-        p
-        for expansion in view.code.expansions
-        for p in expansion.positions
-        if expansion.is_of_floats
-    }
     on_xu = view.code.with_opcodes(BY_PIPE["XU"])
-    return view.code.share(positions.intersection(on_xu)) >= MAJORITY * view.code.share(on_xu) > 0
+    of_functions = set(on_xu).intersection(float_functions(view.code))
+    return view.code.share(of_functions) >= MAJORITY * view.code.share(on_xu) > 0
+
+
+def float_functions(code: MachineCode) -> list[int]:
+    """Positions of the functions of floats that the compiler expanded."""
+    return code.expanded(*float_names(code))
+
+
+def float_names(code: MachineCode) -> set[str]:
+    return {expansion.name for expansion in code.expansions if expansion.is_of_floats}
 
 
 def _reads_per_store(program: SassProgram) -> float:
@@ -249,9 +251,9 @@ def while_active(view: LaunchView, model: TimeModel) -> Evidence | None:
     issuing = view.get("one_or_more_eligible_pct")
     if busiest.name == "issue" and issuing is not None:
         return issuing
-    share = Quantity(min(100.0, float(busiest.reached.value) / active), "%")
+    share, reached = min(100.0, float(busiest.reached.value) / active), busiest.reached
     label = f"{busiest.name} busy while SMs are active"
-    return view.ledger.derived(f"{busiest.id}_while_active", share, label, busiest.reached)
+    return view.derived(f"{busiest.id}_while_active", share, label, reached, unit="%")
 
 
 ONE_ADDRESS = 2.0
@@ -288,28 +290,26 @@ def indexed_constants(view: LaunchView) -> IndexedConstants | None:
     per_cycle = loads / (float(cycles.value) * sms)
     label = "cycles of the cache of indexed constants per load"
     per_load = share_of(busy) / per_cycle
-    taken = view.ledger.derived("cycles_per_constant", per_load, label, busy)
+    taken = view.derived("cycles_per_constant", per_load, label, busy)
     part = min(1.0, float(busy.value) / float(reached.value))
     return IndexedConstants(busy, part, taken, per_cycle)
 
 
-def shown_constants(
-    model: TimeModel, constants: IndexedConstants
-) -> tuple[Sentence, Effect, tuple[Evidence, ...]]:
-    """Text, effect and evidence of a candidate: the loads go through L1 instead."""
-    text = Sentence(
+def less_indexing(model: TimeModel, constants: IndexedConstants) -> Candidate:
+    """The loads go through L1 instead."""
+    text = (
         "The cache of indexed constants is busy for {busy:.0f} of the time: a load from constant "
         "memory takes {cycles:.0f} cycles on average, because the threads of a warp use different "
-        "indices. One that is the same for all of them takes two cycles.",
-        busy=constants.busy,
-        cycles=constants.cycles,
+        "indices. One that is the same for all of them takes two cycles."
     )
+    busy, cycles = constants.busy, constants.cycles
     queued = constants.removed * model.loads.get("ADU", 0.0) ** SHARPNESS
     waits = less_queueing(model, "ADU", constants.removed)
     waits |= kept_waits(model, ("barrier",), INDIRECT * queued)  # for warps that wait in the queue
     l1 = min(1.0, model.loads.get("L1", 0.0) + constants.loads / attainable("L1"))
     effect = Effect({"ADU": 1 - constants.removed}, waits, moved={"L1": l1})
-    return text, effect, (constants.busy, constants.cycles)
+    said, places = Sentence(text, busy=busy, cycles=cycles), partial(constant_places, model.view)
+    return Candidate(said, effect, (busy, cycles), places, variant="ADU/constants")
 
 
 def constant_places(view: LaunchView) -> tuple[Place, ...]:

@@ -76,6 +76,11 @@ class Fact:
         return cls(words, decided, metrics=metrics)
 
     @classmethod
+    def of_variant(cls, words: str, *variants: str, opcodes: Collection[str] = ()) -> Fact:
+        """A fact that the candidate's variant names: one launch or the counters do not show it."""
+        return cls(words, opcodes=opcodes, of_finding=lambda _, raised: raised.variant in variants)
+
+    @classmethod
     def executes(
         cls,
         words: str,

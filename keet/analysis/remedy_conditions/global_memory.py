@@ -103,9 +103,8 @@ def _gathers(view: LaunchView, finding: RaisedFinding) -> Answer:
 gathers = Fact("the addresses come from data in memory", of_finding=_gathers)
 
 MISALIGNED = "misaligned"
-begins_in_sectors = Fact(
-    "the threads of a warp access neighbouring bytes that begin within a sector",
-    of_finding=lambda _, finding: finding.variant == MISALIGNED,
+begins_in_sectors = Fact.of_variant(
+    "the threads of a warp access neighbouring bytes that begin within a sector", MISALIGNED
 )
 
 LARGEST_RECORD = Parameter(256, "bytes between threads: records, not rows", "judgement")
@@ -121,13 +120,10 @@ def strided_records(view: LaunchView) -> Answer:
     from keet.analysis.machine_code.analyses.address_patterns import lane_stride
 
     stride = lane_stride(worst.offset)
-    if (
-        stride is None and worst.shape is not None
-    ):  # an index that is clamped at the edges: as in another access of the array
-        steps = {
-            group_stride.step for group in worst.shape.groups for group_stride in group.strides
-        }
-        same = [access for access in view.code.accesses if access.pointer == worst.pointer]
+    if stride is None and worst.shape is not None:
+        # An index that is clamped at the edges: as in another access of the array.
+        steps = {of_lane.step for group in worst.shape.groups for of_lane in group.strides}
+        same = (access for access in view.code.accesses if access.pointer == worst.pointer)
         lane_steps = (lane_stride(access.offset) for access in same)
         stride = next((lane_step for lane_step in lane_steps if lane_step in steps), None)
     is_record = stride is not None and worst.width < abs(stride) <= LARGEST_RECORD
@@ -197,10 +193,8 @@ def places_of(view: LaunchView, operation: int) -> tuple[Place, ...]:
 def _excess_in(operations: str, code: int, negated: str = "") -> Fact:
     def test(view: LaunchView) -> Answer:
         excess = view.table.column("src_l2_sectors_global_excess") or {}
-        addresses = addresses_of(view, code)
-        return sum(excess.get(address, 0) for address in addresses) > MAJORITY * sum(
-            excess.values()
-        )
+        of_operation = sum(excess.get(address, 0) for address in addresses_of(view, code))
+        return of_operation > MAJORITY * sum(excess.values())
 
     words = f"most of the sectors beyond the ideal belong to {operations}"
     metrics = ("src_l2_sectors_global_excess",)
@@ -217,8 +211,7 @@ excess_in_loads = _excess_in(
 def _main_accesses(view: LaunchView) -> tuple[int, list[int]]:
     """The access width (bytes per thread) that moves most global bytes, or 0, and where."""
     sizes, threads = map(view.by_address, ("memory_access_size_type", "thread_inst_executed_true"))
-    moved: Counter[int] = Counter()
-    by_width: dict[int, list[int]] = {}
+    moved, by_width = Counter[int](), dict[int, list[int]]()
     for address in _global_addresses(view):
         width = ACCESS_BYTES.get(sizes.get(address, 0.0), 0)
         moved[width] += int(float(threads.get(address, 0.0)) * width)
@@ -280,27 +273,23 @@ reads_once_from_dram = Fact(
 )
 
 
-def _is_variant(variant: str, words: str) -> Fact:
-    """Decided by the candidate that raised the finding: one launch or the counters do not show
-    it."""
-    return Fact(words, of_finding=lambda _, finding: finding.variant == variant)
-
-
-handed_over = _is_variant(
-    "hand_over",
+handed_over = Fact.of_variant(
     "another launch of the report writes or reads the same amount of data right before or after",
+    "hand_over",
 )
-repeated_launches = _is_variant(
-    "same_input", "other launches of the report move the same amount of data"
+repeated_launches = Fact.of_variant(
+    "other launches of the report move the same amount of data", "same_input"
 )
-loads_operands = _is_variant(
-    "fragments", "warps load operands of the tensor cores that other warps load, too"
+loads_operands = Fact.of_variant(
+    "warps load operands of the tensor cores that other warps load, too", "fragments"
 )
-loads_in_every_iteration = _is_variant("loop", "a loop loads the same data in every iteration")
-stores_in_every_iteration = _is_variant(
-    "stores", "a loop stores to the same addresses in every iteration"
+loads_in_every_iteration = Fact.of_variant("a loop loads the same data in every iteration", "loop")
+stores_in_every_iteration = Fact.of_variant(
+    "a loop stores to the same addresses in every iteration", "stores"
 )
-passes_in_kernel = _is_variant("passes", "several loops of the kernel load from the same addresses")
+passes_in_kernel = Fact.of_variant(
+    "several loops of the kernel load from the same addresses", "passes"
+)
 
 
 def _at_level(variant: str, words: str, test: Callable[..., bool], *metrics: str) -> Fact:
@@ -336,7 +325,6 @@ def loads_table(code: MachineCode) -> Answer:
     loads = [access for access in code.accesses if access.kind == "load"]
     by_loops = re.compile(r"exit|loop.*")
     same = [e.position for e in loads if all(map(by_loops.fullmatch, e.offset.depends))]
-
     return if_most_run(code, same, (access.position for access in loads))
 
 
@@ -395,12 +383,8 @@ def sweeps_until_unchanged(code: MachineCode) -> Answer:
     in_loops = (at for at in program.ran if flow.block_of[at] in flow.loop_of)
     if any(program.code[at].is_barrier for at in in_loops) or not _changed_by_others(code):
         return False
-    flags = (
-        access.position
-        for access in code.accesses
-        if access.kind == "store" and _is_flag(code, access)
-    )
-    return code.addresses(flags)
+    stores = (access for access in code.accesses if access.kind == "store")
+    return code.addresses(store.position for store in stores if _is_flag(code, store))
 
 
 def _is_flag(code: MachineCode, store: Access) -> bool:
@@ -420,9 +404,7 @@ def _changed_by_others(code: MachineCode) -> list[int]:
     from keet.analysis.machine_code.analyses.purpose import loads_behind
     from keet.analysis.machine_code.analyses.reuse import LOADED, SEVERAL
 
-    loads: dict[int, Access] = {
-        access.position: access for access in code.accesses if access.kind == "load"
-    }
+    loads = {access.position: access for access in code.accesses if access.kind == "load"}
     pointers = {load.pointer for load in loads.values()} - {LOADED, SEVERAL}
     stores = [e for e in code.accesses if e.kind == "store" and e.pointer in pointers]
     return [

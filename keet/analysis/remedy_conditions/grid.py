@@ -66,19 +66,12 @@ def short_lived_warps(view: LaunchView) -> Answer:
 
 
 SHORT_BLOCKS = "short_blocks"
-short_blocks = Fact(
-    "blocks end about as fast as new ones start",
-    of_finding=lambda _, finding: finding.variant == SHORT_BLOCKS,
-)
+short_blocks = Fact.of_variant("blocks end about as fast as new ones start", SHORT_BLOCKS)
 EARLY_WARPS = "early_warps"
-early_warps = Fact(
-    "most warps of a block end long before the block",
-    of_finding=lambda _, finding: finding.variant == EARLY_WARPS,
-)
+early_warps = Fact.of_variant("most warps of a block end long before the block", EARLY_WARPS)
 ANY_LENGTH = "any_length"
-blocks_of_any_length = Fact(
-    "SMs hold fewer warps than they would if all blocks took equally long",
-    of_finding=lambda _, finding: finding.variant == ANY_LENGTH,
+blocks_of_any_length = Fact.of_variant(
+    "SMs hold fewer warps than they would if all blocks took equally long", ANY_LENGTH
 )
 waves_just_over = Fact.measured(
     "the last wave holds a few blocks",

@@ -314,13 +314,9 @@ pipe_l2 = _limited_by(f"{_AT_LIMIT} L2", "L2")
 _CONSTANTS_SERVED = "idc__request_cycles_active.avg.pct_of_peak_sustained_elapsed"
 
 
-def _busy_with(words: str, *variants: str) -> Fact:
-    return Fact(words, of_finding=lambda _, finding: finding.variant in variants)
-
-
-scattered_stores = _busy_with("stores take several passes through L1", "L1/sent")
-many_passes = _busy_with("accesses take several passes through L1", "L1/passes")
-indexed_constants = _busy_with(
+scattered_stores = Fact.of_variant("stores take several passes through L1", "L1/sent")
+many_passes = Fact.of_variant("accesses take several passes through L1", "L1/passes")
+indexed_constants = Fact.of_variant(
     "threads of a warp load different entries of constant memory", "ADU/constants"
 )
 constants_too = Fact(
@@ -329,7 +325,7 @@ constants_too = Fact(
         piece.metric == _CONSTANTS_SERVED for piece in finding.evidence
     ),
 )
-unread_stores = _busy_with(
+unread_stores = Fact.of_variant(
     "threads store far more to shared memory than they read from it", "LSU/unread", "L1/unread"
 )
 

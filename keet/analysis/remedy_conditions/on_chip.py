@@ -96,13 +96,9 @@ def _conflicted(view: LaunchView) -> list[_Conflicted]:
     opcode = program.code[ran[0]].opcode if ran else ""
     if opcode not in SHARED or opcode in ("LDSM", "STSM"):
         return []  # these use one address per row, not per thread
-    return [
-        _Conflicted(
-            address_polynomial(program, code.evaluation, position), program.code[position].width
-        )
-        for position in ran
-        if program.code[position].opcode == opcode
-    ]
+    alike = [position for position in ran if program.code[position].opcode == opcode]
+    forms = (address_polynomial(program, code.evaluation, position) for position in alike)
+    return [_Conflicted(form, program.code[at].width) for at, form in zip(alike, forms)]
 
 
 _CLUSTER_BASE = "SR_CgaCtaId"
@@ -240,18 +236,11 @@ def stages_through_shared(code: MachineCode) -> Answer:
             for source in sources
         )
 
-    stores = [
-        position for position in program.ran if program.code[position].opcode in SHARED_STORES
-    ]
+    stores = code.with_opcodes(SHARED_STORES)
     return if_most_run(code, list(filter(is_staged, stores)), stores)
 
 
-_CONFLICT_METRICS = (
-    "bank_conflicts",
-    "bank_conflicts_load",
-    "bank_conflicts_store",
-    _EXCESS,
-)
+_CONFLICT_METRICS = ("bank_conflicts", "bank_conflicts_load", "bank_conflicts_store", _EXCESS)
 
 
 def _rows(words: str, form: Rows, metrics: tuple[str, ...] = ()) -> Fact:
@@ -334,10 +323,8 @@ def atomics_return(view: LaunchView) -> Answer:
     most = MAJORITY * view.count(*GLOBAL_ATOMICS)
     if view.code is None:
         return view.count(*RETURNING_ATOMICS) >= most > 0
-    used = [
-        atomic for atomic in view.code.atomics if atomic.memory == "global" and atomic.has_result
-    ]
-    return sum(view.code.program.counts[atomic.position] for atomic in used) >= most > 0
+    used = [atomic.position for atomic in view.atomics("global") if atomic.has_result]
+    return sum(view.code.executions(used).values()) >= most > 0
 
 
 _ATOMIC_RUNS = ("global_reduction_inst", "global_atomic_inst")
@@ -352,10 +339,9 @@ def one_atomic_per_block(view: LaunchView) -> Answer:
     if view.code is None or not view.launch.locations:
         return 0 < total(view, *_ATOMIC_RUNS) <= blocks
     program, runs = view.code.program, Counter[object]()
-    for atomic in view.code.atomics:
-        if atomic.memory == "global":
-            line = view.launch.locations.get(program.code[atomic.position].address)
-            runs[line] += program.counts[atomic.position]
+    for atomic in view.atomics("global"):
+        line = view.launch.locations.get(program.code[atomic.position].address)
+        runs[line] += program.counts[atomic.position]
     return 0 < max(runs.values(), default=0) <= blocks
 
 
@@ -377,22 +363,13 @@ contention_in_shared = Fact(
     ),
 )
 
-retries_in_shared = Fact(
-    "threads retry compare-and-swap loops on words of shared memory",
-    opcodes=("ATOMS",),
-    of_finding=lambda _, finding: finding.variant == "retries",
+retries_in_shared = Fact.of_variant(
+    "threads retry compare-and-swap loops on words of shared memory", "retries", opcodes=("ATOMS",)
 )
-updates_host_memory = Fact(
-    "the atomics update memory of the host",
-    of_finding=lambda _, finding: finding.variant == "in_host",
-)
-lanes_on_one_address = Fact(
-    "all threads of a warp update one address",
-    of_finding=lambda _, finding: finding.variant == "lanes",
-)
-adds_scattered = Fact(
-    "a list of indices chooses the addresses of floating-point atomics",
-    of_finding=lambda _, finding: finding.variant == "scattered",
+updates_host_memory = Fact.of_variant("the atomics update memory of the host", "in_host")
+lanes_on_one_address = Fact.of_variant("all threads of a warp update one address", "lanes")
+adds_scattered = Fact.of_variant(
+    "a list of indices chooses the addresses of floating-point atomics", "scattered"
 )
 
 

@@ -8,12 +8,7 @@ from collections.abc import Callable
 from keet.analysis.archetype import archetype_of, language_of, skipped_ahead
 from keet.analysis.decisions.double_precision import FULL_RATE
 from keet.analysis.launch_view import LaunchView, cached_per_view
-from keet.analysis.library import (
-    OPENACC_RUNTIME,
-    launched_by,
-    library_of_launch,
-    users_function,
-)
+from keet.analysis.library import OPENACC_RUNTIME, launched_by, library_of_launch, users_function
 from keet.analysis.parameters import MAJORITY
 from keet.analysis.remedy_conditions.fact import Answer, Fact, Test, total
 
@@ -78,8 +73,7 @@ library_communication = _library("the kernel exchanges data between GPUs", *("NC
 
 
 triton = _by_name(
-    "the kernel is written in Triton",
-    lambda view: language_of(view.launch) == "Triton",
+    "the kernel is written in Triton", lambda view: language_of(view.launch) == "Triton"
 )
 
 _CURAND = r"(?i)^(?=.*curand).*(?:init|setup|seed)"

@@ -95,11 +95,7 @@ def dependent_loads(code: MachineCode) -> Answer:
 
     for loop in code.chains:
         if loop.share >= FEW and loop.load_depth > 1:
-            indices = {
-                index_load
-                for load in loop.load_chain
-                for index_load in index_loads(code.program, load)
-            }
+            indices = {at for load in loop.load_chain for at in index_loads(code.program, load)}
             if indices & {*loop.load_chain}:
                 return code.addresses(loop.load_chain)
     flow, loads = code.program.flow, [access for access in code.accesses if access.kind == "load"]
@@ -187,13 +183,10 @@ def awaited_iterations(code: MachineCode) -> tuple[float, list[int]]:
     for wait in code.waits:
         if wait.reason in _LONG_WAITS:
             samples[flow.loop_of.get(flow.block_of[wait.position], -1)] += wait.samples
-    chains = {
-        chains.loop for chains in code.chains if chains.recurrence and chains.recurrence.loads
-    }
-    trips, loads = 0.0, list[int]()
-    of_loops = 0
+    chained = {each.loop for each in code.chains if each.recurrence and each.recurrence.loads}
+    of_loops, trips, loads = 0, 0.0, list[int]()
     for index, count in samples.items():
-        loop = flow.loops[index] if index >= 0 and index not in chains else None
+        loop = flow.loops[index] if index >= 0 and index not in chained else None
         ending = exit_loads(code.program, loop) if loop is not None and loop.trips else []
         if loop is not None and ending:
             of_loops, trips = of_loops + count, trips + count * (loop.trips or 0.0)
@@ -256,8 +249,7 @@ def warps_sleep(view: LaunchView) -> Answer:
 
 @Fact.of_code("the sleep is outside of any loop, so it waits for no lock and no flag")
 def sleeps_on_purpose(code: MachineCode) -> Answer:
-    flow, program = code.program.flow, code.program
-    sleeps = [position for position in program.ran if program.code[position].opcode == "NANOSLEEP"]
+    flow, sleeps = code.program.flow, code.with_opcodes(["NANOSLEEP"])
     is_looped = any(flow.block_of[position] in flow.loop_of for position in sleeps)
     return [] if is_looped else code.addresses(sleeps)
 
@@ -333,10 +325,7 @@ def _inactive(words: str, cause: Cause, metric: str = "active_threads_per_warp")
 
 
 IDLE_WARPS = "idle_warps"
-without_work = Fact(
-    "most warps execute no load and no store",
-    of_finding=lambda _, finding: finding.variant == IDLE_WARPS,
-)
+without_work = Fact.of_variant("most warps execute no load and no store", IDLE_WARPS)
 partial_warps = _inactive(
     "the block size is not a multiple of the warp size, and most inactive threads come from that",
     "block_size",
@@ -376,9 +365,8 @@ def inactive_in_routines(view: LaunchView) -> Answer:
 # --- barriers
 
 STEPS = "steps"
-few_threads_in_steps = Fact(
-    "in steps between barriers, only a part of the block's threads has work",
-    of_finding=lambda _, finding: finding.variant == STEPS,
+few_threads_in_steps = Fact.of_variant(
+    "in steps between barriers, only a part of the block's threads has work", STEPS
 )
 
 
@@ -428,12 +416,7 @@ def _awaited(state: str, code: MachineCode) -> LeadingLines:
     finding names, by samples of those waits. For stores that drain: those stores."""
     program = code.program
     if state == "drain":
-        stores = [
-            position
-            for position in program.ran
-            if program.code[position].opcode in _DRAINED_OPCODES
-        ]
-        return LeadingLines("stores", [(position, program.counts[position]) for position in stores])
+        return LeadingLines.executed("stores", code, code.with_opcodes(_DRAINED_OPCODES))
     stalled = [wait for wait in code.waits if wait.reason == state]
     waited = [(wait.producers[0], wait.samples) for wait in stalled if wait.producers]
     if state == "wait":

@@ -68,7 +68,7 @@ def work(stores: int, loads: int, threads_of_a_store: int = 32, more: str = "NOP
         table=SimpleNamespace(column=lambda _: threads, threads=threads),
         opcodes=opcodes,
         count=lambda *names: sum(opcodes.get(name, 0) for name in names),
-        ledger=LaunchLedger(made_up({})),
+        derived=LaunchLedger(made_up({})).derived,
     )
     return unit_work(cast(LaunchView, view), cast(TimeModel, None), "LSU").kind
 

@@ -7,7 +7,6 @@ import pytest
 
 from keet.analysis.account import Account, account_of
 from keet.analysis.amounts.resources import bounds
-from keet.analysis.decisions.atomics import hot_slice
 from keet.analysis.hardware.ceilings import HOST_LINK, WHOLE_MEMORY
 from keet.analysis.hardware.stages import SCHEDULERS
 from keet.analysis.hotspots.source_lines import InstructionTable
@@ -49,7 +48,7 @@ def test_host_memory_hot_lines_and_idle_sms() -> None:
     assert HOT_LINE not in model_of(full).loads
     for gone in ("^$", r"op_atom|op_red|lts__t_sectors\.max$|sass_", r"lts__(cyc|thr).*max"):
         small = without(launch_of("key_count"), gone)
-        assert hot_slice(model_of(small)).is_atomic
+        assert model_of(small).hot_line.is_atomic
     average = {"elapsed_cycles": ELAPSED, "sm_active_cycles": ELAPSED}
     for active in ({}, average, average | {"sm_active_cycles_max": ELAPSED}):
         part = account(LaunchView(made_up({}, grid_size=33, **active))).part("idle.small_grid")

@@ -209,18 +209,14 @@ _COLUMNS = ("memory_type", "memory_access_size_type", "thread_inst_executed_true
 @cache
 def _odd_subjects() -> tuple[tuple[Launch, list[str]], ...]:
     """Two full sets, a basic set and an export, each with the metrics that a diagnosis reads."""
-    subjects = (
-        launch_of("column_physics"),
-        launch_of("key_count"),
-        profile_of(REPORTS / "tour_basic.ncu-repz").launches[0],
-        profile_of(REPORTS / "tour_lines.csv").launches[0],
-    )
-    return tuple((launch, [*_read_by(launch), *_COLUMNS]) for launch in subjects)
-
-
-def _read_by(launch: Launch) -> list[str]:
-    ledger = diagnose(launch, reads_code=False).view.ledger
-    return sorted({each.metric for each in ledger if launch.metric(each.metric)})
+    printed = [profile_of(REPORTS / f"tour_{name}") for name in ("basic.ncu-repz", "lines.csv")]
+    full = map(launch_of, ("column_physics", "key_count"))
+    subjects = []
+    for launch in (*full, *(profile.launches[0] for profile in printed)):
+        ledger = diagnose(launch, reads_code=False).view.ledger
+        read = {each.metric for each in ledger if launch.metric(each.metric)}
+        subjects.append((launch, [*sorted(read), *_COLUMNS]))
+    return tuple(subjects)
 
 
 @st.composite
@@ -246,15 +242,12 @@ def test_odd_and_missing_numbers_give_finite_gains(launch) -> None:
     assert not any(re.search(r"\b(nan|inf)\b", text) for text in texts)
 
 
-def test_places_that_are_not_named() -> None:
+@each_row("name", ["matrix_flip:fast", "row_layers:fast", "row_norms:fast", "scan_rows"])
+def test_waits_at_a_barrier_are_those_of_the_barrier(name: str) -> None:
+    """They are sampled at the instruction behind it, which may be of another line. Few are nowhere."""
     view = LaunchView(launch_of("half_dense"))
     assert 0 < sum(view.table.waiting("barrier").values()) < LEAST_SAMPLES
     assert view.barrier_places() == ()
-
-
-@each_row("name", ["matrix_flip:fast", "row_layers:fast", "row_norms:fast", "scan_rows"])
-def test_waits_at_a_barrier_are_those_of_the_barrier(name: str) -> None:
-    """They are sampled at the instruction behind it, which may be of another line."""
     view = LaunchView(launch_of(name))
     places = view.barrier_places()
     assert places
@@ -282,10 +275,9 @@ def test_the_level_of_the_candidate_chooses_the_remedy(variant: str, true: str) 
     assert [f for f in facts if getattr(global_memory, f).answer(view, finding)] == [true]
 
 
-@each_row(
-    ("name", "variant"),
-    [("column_physics", "array"), ("hydro_element", "array"), ("softmax_rows", "spill")],
-)
+@each_row("name, variant", [
+    ("column_physics", "array"), ("hydro_element", "array"), ("softmax_rows", "spill"),
+])  # fmt: skip
 def test_spilled_registers_and_indexed_arrays_are_distinguished(name: str, variant: str) -> None:
     found = diagnosis_of(name, reads_code=False).findings
     (finding,) = (each for each in found if each.id == "local_memory_spill")

@@ -282,8 +282,7 @@ def test_results_that_atomics_join_need_no_further_launch(case: str, *, is_joine
 
 def _hot(case: str) -> tuple[HotLine, Effect]:
     model = TimeModel(code_view(case))
-    found = hot_slice(model)
-    return model.hot_line, found.shown[1]
+    return model.hot_line, hot_slice(model).effect
 
 
 def test_branches_to_slow_paths_and_doubles(wording) -> None:
