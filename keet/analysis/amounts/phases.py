@@ -66,9 +66,10 @@ def phases(view: LaunchView) -> PhasesDocument | None:
         for phase, share in shares.items()
     }
     rows = tuple(_row(code, split, phase, share) for phase, share in shares.items())
-    words = "{word} {part:.0f}{at}"
     named = Sentence(", ").join(
-        Sentence(words, word=_WORDS[row.phase], part=numbers[row.phase], at=_at(row))
+        Sentence(
+            "{word} {part:.0f}{at}", word=_WORDS[row.phase], part=numbers[row.phase], at=_at(row)
+        )
         for row in rows
     )
     resident = resident_blocks(view)

@@ -170,8 +170,8 @@ def _told(outliers: OutliersDocument, usual: Point, points: Sequence[Point]) -> 
         "No counter of work, caches or clocks in the store changed with it: profile that "
         "launch again before you draw conclusions."
     )
-    form = "{kernel}: {launches} much slower than peers"
-    title = Sentence(form, kernel=outliers.kernel, launches=counted(count, "launch"))
+    heading = "{kernel}: {launches} much slower than peers"
+    title = Sentence(heading, kernel=outliers.kernel, launches=counted(count, "launch"))
     return book.insight(title, (extent, why), outliers=outliers)
 
 

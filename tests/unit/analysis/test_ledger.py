@@ -62,11 +62,11 @@ def test_ids_of_metrics_and_of_different_numbers() -> None:
     assert LaunchLedger(made_up({}), "1").derived("share", SHARE, "share").id == "share#1.0"
     ledger = LaunchLedger(made_up({}, l2_hit_rate_pct=42.0, dram_bytes_read=4096))
     share = ledger.derived("share", SHARE, "share", line="a.cu:3")
-    assert ledger.entry_with_slug("share@a.cu:3") is share
-    assert ledger.entry_with_slug("l2_hit_rate_pct") is None
+    assert ledger.by_slug().get("share@a.cu:3") is share
+    assert "l2_hit_rate_pct" not in ledger.by_slug()
     found = ledger.look_up("l2_hit_rate_pct")
     assert found.value == 42.0
-    assert ledger.entry_with_slug("l2_hit_rate_pct") is found
+    assert ledger.by_slug()["l2_hit_rate_pct"] is found
     assert ledger.by_slug() == {"share@a.cu:3": share, "l2_hit_rate_pct": found}
     assert ledger.look_up("l1_hit_rate_pct") is None
     assert ledger.look_up("no_such_metric") is None

@@ -162,12 +162,20 @@ def _templates(path: Path) -> Iterator[tuple[int, ast.Call, str]]:
     if "Sentence(" not in text and "Refused(" not in text:
         return  # to parse a module takes some milliseconds
     for function in _outermost(ast.parse(text).body):
-        within = [*ast.walk(function)]
+        within = sorted(ast.walk(function), key=lambda node: getattr(node, "lineno", 0))
+        used: dict[str, int] = {}
         for node in within:
             if not isinstance(node, ast.Call) or not node.args:
                 continue
             if getattr(node.func, "id", "") in ("Sentence", "Refused"):
-                for argument in (node.args[0], *_assigned(within, node.args[0])):
+                name = getattr(node.args[0], "id", "")
+                since = [
+                    other
+                    for other in within
+                    if used.get(name, 0) < getattr(other, "lineno", 0) <= node.lineno
+                ]
+                used[name] = node.lineno
+                for argument in (node.args[0], *_assigned(since, node.args[0])):
                     for leaf in ast.walk(argument):
                         if isinstance(leaf, ast.Constant) and isinstance(leaf.value, str):
                             yield node.lineno, node, leaf.value
@@ -183,7 +191,7 @@ def _outermost(body: Sequence[ast.stmt]) -> Iterator[ast.FunctionDef]:
 
 
 def _assigned(within: Iterable[ast.AST], name: ast.expr) -> list[ast.expr]:
-    """The strings that a function assigns to the name: `text = "..."`."""
+    """The strings that nodes assign to the name: `text = "..."`, since its last use."""
     found = []
     for node in within:
         if isinstance(node, ast.Assign) and isinstance(name, ast.Name):
