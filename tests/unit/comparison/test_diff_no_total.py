@@ -125,6 +125,28 @@ def test_fused_launches_with_other_work_are_inconclusive(wording) -> None:
     wording(found.pairs[1].verdict.headline)
 
 
+@each_row(("short", "long", "fused"), [(100, 1, 1), (1, 4, 1), (100, 4, 3)])
+def test_fused_kernels_launched_differently_often_count_once_each(
+    short: int, long: int, fused: int
+) -> None:
+    """One launch of each, however many of them the report has."""
+    source: Mapping[str, str | None] = {"/a/step.cu": None}
+    halo, inner, both = (
+        Kernel(name, ns, source=source, metrics={INSTRUCTIONS: 1e6})
+        for name, ns in (("halo_step", 2e4), ("inner_step", 1e6), ("all_steps", 5e5))
+    )
+    before = made(*[halo] * short, *[inner] * long, command_line=_SOME)
+    found = _both(before, made(*[both] * fused, command_line=_SOME))
+    assert _no_total(found)
+    (pair,) = found.pairs
+    assert pair.how == "fused"
+    assert pair.timing[:2] == pytest.approx((1.02e6, 5e5))
+    # The explained launches represent the same time.
+    assert [sum(each.time or 0 for each in side) for side in pair.weighted] == pytest.approx(
+        pair.timing[:2]
+    )
+
+
 def test_kernels_of_one_report_only(wording) -> None:
     before = made(Kernel("keep", 1e6), Kernel("drop", 1e6), command_line=_SOME)
     after = made(Kernel("keep", 5e5), command_line=_SOME)

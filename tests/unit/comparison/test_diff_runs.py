@@ -48,6 +48,27 @@ def test_launches_that_became_one_are_faster(wording) -> None:
     assert not found.forbidden
 
 
+@pytest.mark.parametrize("shapes", [False, True])
+def test_fused_kernels_count_as_often_as_the_run_launches_them(*, shapes: bool) -> None:
+    """A short kernel 100 times and a long one once; one launch of each was profiled."""
+    short, long, fused = (
+        Kernel(name, ns, source={"/a/step.cu": None})
+        for name, ns in (("halo_step", 2e3), ("inner_step", 1e6), ("all_steps", 5e5))
+    )
+
+    def ran_often(*often: tuple[Kernel, int]) -> Profile:
+        rows = (row(k.function, n, n * k.ns, shape=k if shapes else None) for k, n in often)
+        return in_run(made(*(kernel for kernel, _ in often)), *rows)
+
+    before, after = ran_often((short, 100), (long, 1)), ran_often((fused, 1))
+    found = difference(before, after)
+    check_mirrored(found, difference(after, before))
+    (pair,) = found.pairs
+    assert (pair.how, pair.launches.before) == ("fused", 101)
+    assert found.timing[:2] == pair.timing[:2] == pytest.approx((1.2e6, 5e5))
+    assert [each.time for each in pair.weighted[0]] == pytest.approx([2e5, 1e6])
+
+
 def test_kernels_of_one_side(wording) -> None:
     before = ran(("hot", 10, 5e6), ("cold", 3, 3.1e6), profiled=["hot"])
     after = ran(("hot", 10, 4e6), ("cold", 3, 2.9e6), profiled=["hot"])

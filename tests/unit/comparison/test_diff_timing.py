@@ -10,7 +10,7 @@ from compared import DURATION, MIRRORED, Kernel, difference, made, pipeline, sid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.comparison.pairs import pair_groups
+from keet.comparison.pairs import Pairing, pair_groups
 from keet.comparison.same_kernel import Side, groups_of
 from keet.comparison.timing.pair_timing import Timing, time_pair, total_timing
 from tests.rows import each_row
@@ -132,6 +132,21 @@ def test_launches_that_are_missing() -> None:
     first, short = made(Kernel("a", 1e5), Kernel("a", 1e5)), made(Kernel("a", 1e5))
     assert _timed(side(first, short), side(first)).before == pytest.approx(2e5)
     assert total_timing([]).word == "inconclusive"
+
+
+def test_each_kernel_of_a_pair_counts_with_its_own_weight() -> None:
+    """A short kernel that is launched 100 times, and a long one that is launched once; in each
+    capture, as the captures vary."""
+    before = side(*(made(Kernel("a", ns), Kernel("b", 1e6)) for ns in (2e3, 4e3)))
+    after = side(made(Kernel("ab", 5e5)))
+    groups = [groups_of(each.first.launches) for each in (before, after)]
+    fused, split = Pairing(*groups, "fused"), Pairing(*reversed(groups), "split")
+    found = time_pair(fused, before, after, weights=([100.0, 1.0], [1.0]))
+    assert found[:2] == pytest.approx((1.3e6, 5e5))
+    found = time_pair(split, after, before, weights=([1.0], [100.0, 1.0]))
+    assert found[:2] == pytest.approx((5e5, 1.3e6))
+    equal = time_pair(fused, before, after)
+    assert equal.before == pytest.approx(1.003e6)
 
 
 def test_doubt_makes_a_small_difference_inconclusive() -> None:
