@@ -58,7 +58,7 @@ check: $(DEV)  ## types and style alone
 	$(BIN)/mypy
 
 install-size:  ## packages and megabytes of keet with each extra; installs into temporary folders
-	$(PYTHON) tools/install_size.py
+	$(PYTHON) tests/benchmarks/install_size.py
 
 bench: $(DEV)  ## speed, as ratios to yardsticks of the same run
 	$(BIN)/python -m tests.benchmarks
@@ -69,7 +69,6 @@ fuzz: $(DEV)  ## damaged reports through every command, for SECONDS=N; see tests
 
 docs: $(DEV)  ## write what is generated again: the compiled catalog, tables of the docs
 	$(BIN)/python -m docs_site.metrics_page docs
-	$(BIN)/python -m docs_site.findings_page docs
 	$(BIN)/python -m docs_site.commands_page docs
 	$(BIN)/python -m evals.analyst.parameter_page > docs/parameters.md.new && mv docs/parameters.md.new docs/parameters.md
 	$(BIN)/python -m docs_site.modules_page

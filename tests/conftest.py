@@ -24,9 +24,8 @@ from keet.analysis.machine_code.launch_code import MachineCode
 from keet.cli import main
 from keet.files import replacing
 from keet.profile import Absent, Launch, Profile
-from keet.report import read_profile
-from keet.report.disassembly import nvidia_reader
-from keet.report.disassembly.nvidia_reader import ReaderProcess
+from keet.report import disassembler, read_profile
+from keet.report.disassembler import ReaderProcess
 from tests.seed_code import plant
 
 TESTS = Path(__file__).parent
@@ -247,17 +246,17 @@ def _code_at_hand(tmp_path_factory: pytest.TempPathFactory) -> None:
 def _ncu_is_asked_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """NVIDIA's reader takes a second to start: equal questions about equal bytes are put to it once
     a run, by whichever worker comes first. Only answers are kept, so that failures happen anew."""
-    base, start = tmp_path_factory.getbasetemp(), nvidia_reader._start
+    base, start = tmp_path_factory.getbasetemp(), disassembler._start
     answers = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "ncu-answers"
     answers.mkdir(exist_ok=True)
 
     def start_once(data: bytes, question: dict[str, Any]) -> KeptAnswer:
-        asked = json.dumps([question, str(nvidia_reader._CHILD)], sort_keys=True).encode()
+        asked = json.dumps([question, str(disassembler._CHILD)], sort_keys=True).encode()
         kept = answers / hashlib.sha256(hashlib.sha256(data).digest() + asked).hexdigest()
         return KeptAnswer(kept, None if kept.exists() else start(data, question))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nvidia_reader, "_start", start_once)
+        patch.setattr(disassembler, "_start", start_once)
         yield
 
 

@@ -27,7 +27,7 @@ OTHER_GPU = "NVIDIA A100-SXM4-80GB"
 def without_sass(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where NVIDIA's reader is not installed: nothing here is said of SASS, and each report that
     is kept takes it two seconds. (What runs in processes of its own has the reader.)"""
-    monkeypatch.setattr("keet.report.disassembly.nvidia_reader.find_spec", lambda name: None)
+    monkeypatch.setattr("keet.report.disassembler.find_spec", lambda name: None)
 
 
 class Annotation(NamedTuple):

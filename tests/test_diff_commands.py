@@ -38,7 +38,7 @@ def without_sass(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     """As where NVIDIA's reader is not installed: nothing here is said of SASS, and each report that
     is kept takes it two seconds."""
     if "with_sass" not in request.fixturenames:
-        monkeypatch.setattr("keet.report.disassembly.nvidia_reader.find_spec", lambda name: None)
+        monkeypatch.setattr("keet.report.disassembler.find_spec", lambda name: None)
 
 
 @pytest.mark.parametrize("name", GOLDENS)

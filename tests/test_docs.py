@@ -1,11 +1,11 @@
 """Pages that are generated are true, and what the README says can be typed."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-from docs_site import commands_page, findings_page, metrics_page, modules_page, terminal_picture
+from docs_site import commands_page, metrics_page, modules_page, terminal_picture
 
 from keet.catalog import gpus, hardware_units, metrics, stalls
 from keet.cli import main
@@ -20,21 +20,21 @@ def page_text(name: str) -> str:
 
 
 @each_row(
-    ("folder", "generator"),
+    ("folder", "pages"),
     [
-        ("modules", modules_page),
-        ("metrics", metrics_page),
-        ("findings", findings_page),
-        ("commands", commands_page),
+        ("modules", modules_page.pages),
+        ("metrics", metrics_page.pages),
+        ("findings", modules_page.finding_pages),
+        ("commands", commands_page.pages),
     ],
 )
-def test_generated_pages_are_up_to_date(folder: str, generator: ModuleType) -> None:
+def test_generated_pages_are_up_to_date(folder: str, pages: Callable[[], dict[str, str]]) -> None:
     docs = ROOT / "docs"
     committed = [docs / f"{folder}.md", *(docs / folder).glob("*.md")]
     found = {
         path.relative_to(docs).as_posix(): path.read_text(encoding="utf-8") for path in committed
     }
-    assert found == generator.pages(), "run: make docs"
+    assert found == pages(), "run: make docs"
 
 
 def test_pages_of_sections_that_are_gone_are_removed(tmp_path: Path) -> None:
@@ -93,3 +93,15 @@ def test_pictures_are_up_to_date(name: str) -> None:
     command = terminal_picture.PICTURES[name]
     made = terminal_picture.picture(command, terminal_picture.printed(command))
     assert (ROOT / "docs" / "pictures" / f"{name}.svg").read_text("utf-8") == made, "run: make docs"
+
+
+def test_modules_that_texts_name_exist() -> None:
+    """`name.py`, or a path with folders, in the documentation and in docstrings."""
+    files = [
+        f"/{path.relative_to(ROOT)}" for path in ROOT.rglob("*.py") if ".venv" not in path.parts
+    ]
+    texts = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "keet").rglob("*.py")]
+    for path in set(texts) - {ROOT / "CHANGELOG.md"}:
+        for name in re.findall(r"`([\w/]+\.py)`", path.read_text(encoding="utf-8")):
+            is_placeholder = "NAME" in name or name.endswith("/ID.py") or name == "relay_model.py"
+            assert is_placeholder or any(file.endswith(f"/{name}") for file in files), (path, name)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keet.profile import Profile
-from keet.report.disassembly import nvidia_reader
+from keet.report import disassembler
 from tests.conftest import REPORTS, TESTS, Keet
 from tests.json_documents import check_document
 from tests.rows import each_row
@@ -94,7 +94,7 @@ def test_no_sass_starts_no_process(keet: Keet, monkeypatch: pytest.MonkeyPatch) 
     def started(*arguments: object) -> None:
         pytest.fail("a process was started")
 
-    monkeypatch.setattr(nvidia_reader, "_start", started)
+    monkeypatch.setattr(disassembler, "_start", started)
     monkeypatch.setattr(Profile, "prefetch_code", started)
     plain = keet("hotspots", STENCIL, "--no-sass").out
     assert "slow.cu:29  Long Scoreboard 84%\n" in plain

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from install_size import MOST_MEGABYTES, MOST_PACKAGES
 from packaging.requirements import Requirement
 
 from keet import lazy
@@ -22,6 +21,7 @@ from keet.cli import COMMANDS
 from keet.corpus.store.schema import PARTS, SCHEMA_VERSION, STORE_FILE
 from keet.errors import NotAvailable
 from keet.lazy import DISTRIBUTION, EXTRAS, install_command
+from tests.benchmarks.install_size import MOST_MEGABYTES, MOST_PACKAGES
 from tests.conftest import REPORTS, Keet, Result
 from tests.rows import each_row
 

@@ -68,7 +68,7 @@ NOT_FOR_A_REPORT_ALONE = (
     "keet.explanation.whole_run",
     "keet.analysis.replay_gap_reasons",
     "keet.analysis.machine_code.launch_code",
-    "keet.report.disassembly.disassembler",
+    "keet.report.disassembler",
     "secrets",
     "shlex",
     "shutil",

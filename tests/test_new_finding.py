@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from docs_site import findings_page
+from docs_site import modules_page
 
 import keet.findings
 import kernels_samples.samples
@@ -85,7 +85,7 @@ def test_commands_docs_and_prompts_describe_it(keet: Keet) -> None:
         schema = keet("schema", name).json
         assert NEW in schema["$defs"]["FindingDocument"]["properties"]["id"]["enum"]
     assert NEW in keet("completion", "bash").out
-    pages = findings_page.pages()
+    pages = modules_page.finding_pages()
     assert f"findings/{NEW}.md" in pages["findings.md"]
     assert "Cool the library." in pages[f"findings/{NEW}.md"]
     prompt = prompts.explain(what="", build="", source="", evidence="", rounds=0)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.capture.coverage import find_coverage
+from keet.analysis.coverage import find_coverage
 from keet.findings import findings
 from keet.profile import Launch, Profile
 from keet.report import read_profile

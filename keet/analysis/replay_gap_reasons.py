@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from keet.analysis.capture.recapture import keet_program, setting_of
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import LONGEST_START_NS, NEGLIGIBLE, SEVERAL, SIMILAR, Parameter
+from keet.analysis.recapture import keet_program, setting_of
 from keet.analysis.replay_gap import REPLAY_DIFFERS, ReplayGap, both_times
 from keet.documents.explain import ReasonId, ReasonStatus, ReplayReasonDocument
 from keet.evidence import Evidence, Sentence, constant

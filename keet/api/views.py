@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
-from keet.analysis.capture.coverage import report_document
 from keet.analysis.code_names import parsed_line
+from keet.analysis.coverage import report_document
 from keet.analysis.hotspots.line_facts import (
     NoSuchLine,
     examined_launches,

@@ -386,7 +386,7 @@ class Destination:
         self, kind: type[Document], profile: Profile, launches: Iterable[object]
     ) -> None:
         """A JSON document that has the report and its launches, which are made one by one."""
-        from keet.analysis.capture.coverage import report_document
+        from keet.analysis.coverage import report_document
         from keet.documents.document import Streamed, json_pieces
 
         fields = (("report", report_document(profile)), ("launches", launches))

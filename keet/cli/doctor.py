@@ -124,7 +124,7 @@ def _zstd() -> CheckDocument:
 
 def _native_reader() -> CheckDocument:
     """Only the SASS text needs it."""
-    from keet.report.disassembly.nvidia_reader import PACKAGE, installed_version
+    from keet.report.disassembler import PACKAGE, installed_version
 
     installed = installed_version()
     if installed is None:

@@ -161,7 +161,7 @@ def _explain_one(args: Namespace, chosen: ModelOptions | None) -> int:
 
 
 def _explanation(args: Namespace, chosen: ModelOptions | None) -> Explanation:
-    from keet.analysis.capture.coverage import profile_notes
+    from keet.analysis.coverage import profile_notes
     from keet.profile.run_link import MAX_DECODED
     from keet.report import read_profile
 
@@ -314,7 +314,7 @@ def _explain_each(
     args: Namespace, paths: list[Path], chosen: ModelOptions | None
 ) -> tuple[list[Explanation], list[IngestError]]:
     """The explanations, and the errors of reports that can't be read."""
-    from keet.analysis.capture.coverage import profile_notes
+    from keet.analysis.coverage import profile_notes
     from keet.report import read_profile
 
     explained: list[Explanation] = []

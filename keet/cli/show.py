@@ -57,7 +57,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from keet.analysis.capture.coverage import find_coverage, shown_launch
+    from keet.analysis.coverage import find_coverage, shown_launch
     from keet.report import read_profile
 
     profile = read_profile(args.report, source=args.source, run_table=args.run_table)
@@ -68,7 +68,7 @@ def run(args: Namespace) -> None:
     listed = _listed(selected, args)
     out = Destination(args)
     if args.format == "json":
-        from keet.analysis.capture.coverage import report_document
+        from keet.analysis.coverage import report_document
         from keet.documents.document import Streamed, json_pieces
         from keet.documents.shared_types import DeviceDocument
         from keet.documents.show import ShowDocument

@@ -17,7 +17,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from keet.analysis.capture.recapture import PER_INSTRUCTION, recipe_options
+from keet.analysis.recapture import PER_INSTRUCTION, recipe_options
 from keet.catalog import collection
 from keet.collect.plain_run import PlainRun
 from keet.errors import NotAvailable, UsageError

@@ -26,7 +26,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keet.analysis.capture.recapture import KEET_FOLDER
+from keet.analysis.recapture import KEET_FOLDER
 from keet.catalog import capabilities, metric_with_id, metrics
 from keet.collect.ncu_run import (
     NO_GPU,

@@ -1,4 +1,4 @@
-"""The child process of `python_function`; arguments: FILE NAME PREFIX OPTIONS.
+"""The child process of `profile_program`, for `--function`; arguments: FILE NAME PREFIX OPTIONS.
 
 If something fails, the last line of its stdout is JSON, whatever the function prints.
 It does not import keet: it needs only the user's packages and nsight-python.

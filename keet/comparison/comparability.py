@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from keet.analysis.capture.coverage import find_coverage
-from keet.analysis.capture.recapture import setting_of
+from keet.analysis.coverage import find_coverage
+from keet.analysis.recapture import setting_of
 from keet.comparison.numbers import Numbers, launch_count
 from keet.comparison.pairs import Pairing
 from keet.comparison.same_kernel import (

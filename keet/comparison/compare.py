@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from keet.analysis.capture.coverage import report_document
+from keet.analysis.coverage import report_document
 from keet.analysis.ledger import LaunchLedger, Ledger
 from keet.comparison.causes.account_changes import account_changes
 from keet.comparison.causes.attribution import attribute

@@ -1,5 +1,5 @@
 """Diagnoses a launch: the candidates of keet/findings ranked by the time that a fix would save.
 
-`diagnosis` ranks, `forecast` computes gains and ranges, `advice` chooses remedies,
-`claim_evaluation` evaluates what a model states. Above the findings, below the explanation.
+`diagnosis` computes gains and ranges and ranks, `advice` chooses remedies, `claim_evaluation`
+evaluates what a model states. Above the findings, below the explanation.
 """

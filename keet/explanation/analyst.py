@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from keet.analysis.archetype import is_debug_build
-from keet.analysis.capture.coverage import Coverage, find_coverage, report_document
+from keet.analysis.coverage import Coverage, find_coverage, report_document
 from keet.analysis.hardware.ceilings import NEAR_PEAK, Ceiling, Ceilings
 from keet.analysis.hotspots.source_lines import partial_sampling
 from keet.analysis.launch_view import LaunchView

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from keet.analysis.capture.recapture import NEW_COMMAND, CaptureCommand
+from keet.analysis.recapture import NEW_COMMAND, CaptureCommand
 from keet.documents.shared_types import Skipped
 from keet.evidence import Sentence, report_number, slug_of
 from keet.formatting import enumerated

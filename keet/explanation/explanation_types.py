@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.account import Account
-from keet.analysis.capture.coverage import line_flag
+from keet.analysis.coverage import line_flag
 from keet.analysis.launch_view import CodeState, LaunchView
 from keet.diagnosis.finding import Finding
 from keet.documents.document import LEFT_OUT, computed, live

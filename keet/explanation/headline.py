@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from keet.analysis.archetype import is_debug_build, skipped_ahead_share
-from keet.analysis.capture.coverage import has_only_shape
+from keet.analysis.coverage import has_only_shape
 from keet.analysis.decisions.saturated import while_active
 from keet.analysis.hardware.ceilings import MEMORY_UNITS, TIE, WHOLE, Ceiling, spoken_unit
 from keet.analysis.hardware.stages import SCHEDULERS

@@ -23,7 +23,7 @@ from keet.analysis.amounts.phases import phases
 from keet.analysis.amounts.resources import bounds, resources
 from keet.analysis.amounts.units import unit_parts, unit_uses
 from keet.analysis.archetype import is_debug_build
-from keet.analysis.capture.coverage import report_document
+from keet.analysis.coverage import report_document
 from keet.analysis.launch_view import LaunchView, cached_per_view
 from keet.analysis.ledger import Ledger
 from keet.analysis.machine_code.analyses.footprints import MANY_ENTRIES

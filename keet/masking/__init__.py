@@ -1,5 +1,5 @@
 """Masks secrets: in texts of reports (recorded command lines, names of NVTX ranges), and keys in
-what is printed, sent to a model or received from it (`keys`, `encoded_keys`).
+what is printed, sent to a model or received from it (`keys`).
 
 Patterns are compiled only for a text that may contain a secret. Imports nothing else of keet.
 """

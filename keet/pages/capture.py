@@ -12,9 +12,9 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from keet.analysis.capture.coverage import profile_notes
-from keet.analysis.capture.recapture import made_with, setting_of
+from keet.analysis.coverage import profile_notes
 from keet.analysis.parallelism.resident_warps import occupancy_limit
+from keet.analysis.recapture import made_with, setting_of
 from keet.documents.shared_types import DeviceDocument
 from keet.evidence import Sentence, constant, report_number
 from keet.explanation.explanation_types import Explanation, LaunchExplanation

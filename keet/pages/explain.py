@@ -13,7 +13,7 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.capture.coverage import report_cautions
+from keet.analysis.coverage import report_cautions
 from keet.analysis.time_model import WORTH
 from keet.explanation.capture_hints import caution_about
 from keet.explanation.explanation_types import Explanation, LaunchExplanation

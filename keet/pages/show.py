@@ -6,10 +6,10 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from keet.analysis.capture.coverage import Coverage, ShownLaunch, profile_notes
-from keet.analysis.capture.recapture import made_with, recorded_command
+from keet.analysis.coverage import Coverage, ShownLaunch, profile_notes
 from keet.analysis.hardware.ceilings import Ceilings
 from keet.analysis.ledger import LaunchLedger, Ledger
+from keet.analysis.recapture import made_with, recorded_command
 from keet.evidence import Sentence, constant, counted
 from keet.explanation.capture_hints import SOURCES_AT_HAND, steps_before
 from keet.explanation.run_texts import whole_time

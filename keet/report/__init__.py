@@ -5,8 +5,8 @@ interprets numbers: that is keet/analysis.
 
     input/        bytes: files, standard input, zstd
     ncu_rep/      .ncu-rep, read by keet itself
-    code_object   cubins and sources of launches; with `cubin` (ELF) and `line_table` (DWARF)
-    disassembly/  SASS text, from NVIDIA's reader in a child process
+    cubin         cubins of launches: functions, sources, lines of instructions (ELF, DWARF)
+    disassembler  SASS text, from NVIDIA's reader in a child process
     printed/      what ncu printed: CSV and text
     snapshot      .keet.json; `baselines` are made of them
     run_table     tables of a whole run

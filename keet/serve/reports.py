@@ -48,7 +48,7 @@ from keet_tools.results import (
     ReportSummary,
 )
 
-from keet.analysis.capture.coverage import report_document
+from keet.analysis.coverage import report_document
 from keet.corpus.discovery import is_report_name, looks_like_report
 from keet.documents.shared_types import DeviceDocument
 from keet.documents.show import ShowLaunch
@@ -506,7 +506,7 @@ def _is_report(path: str, _mtime_ns: int, _size: int) -> bool:
 def _launches(
     roots: AllowedFolders, report: OpenReport, asked: ListReportsArguments, call: ToolCall
 ) -> ToolReply:
-    from keet.analysis.capture.coverage import find_coverage, shown_launch
+    from keet.analysis.coverage import find_coverage, shown_launch
     from keet.pages.capture import describe_device
 
     profile = report.profile

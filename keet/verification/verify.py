@@ -19,7 +19,7 @@ from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING
 
-from keet.analysis.capture.coverage import report_document
+from keet.analysis.coverage import report_document
 from keet.catalog import metric_named, metrics
 from keet.documents.document import live
 from keet.documents.verify import RelationSummary, VerifyDocument, VerifySummary

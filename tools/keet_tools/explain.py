@@ -119,7 +119,7 @@ def explain(reports: Reports, asked: ExplainArguments, call: ToolCall) -> ToolRe
 
 
 def _notes(explanation: Explanation) -> Iterator[str]:
-    from keet.analysis.capture.coverage import profile_notes, report_cautions
+    from keet.analysis.coverage import profile_notes, report_cautions
     from keet.explanation.capture_hints import caution_about
 
     yield from report_cautions(explanation.profile)

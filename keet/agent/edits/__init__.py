@@ -1,4 +1,4 @@
 """A model's edits: one module per step from its text to a compiled patch.
 
-Of the agent, imports only `source` and `answer_schemas`.
+Of the agent, imports only `prompts` (the source as lines) and `answer_schemas`.
 """

@@ -1,5 +1,6 @@
 """Decisions that end in one of several findings, such as bank conflicts or scattered addresses.
 
-One module per decision, whose function returns what was decided and why. Each of the findings asks
-it and proposes its own candidate only, so that two findings never claim the same measurement.
+One module per decision: what was decided and why, or the candidate itself where the findings differ
+only by a limit (`occupancy`). Each finding proposes its own candidate only, so that two findings
+never claim the same measurement.
 """

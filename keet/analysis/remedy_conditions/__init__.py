@@ -2,8 +2,8 @@
 
 One module per topic. A fact is an object with its words, the evidence that it cites, and the test
 that decides it. The remedies of keet/findings name these objects, and `keet.diagnosis.advice` asks
-them. They select words: no cause, rank or forecast depends on them, so their thresholds are
-judgements unless the docstring says otherwise.
+them. Most select words only. Where a candidate asks one (`.test(view)` in keet/findings and
+keet/analysis/decisions), it also decides whether there is a cause, or its rank.
 """
 
 from keet.analysis.remedy_conditions import (

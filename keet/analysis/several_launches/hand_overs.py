@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 from keet.analysis.amounts.arrays import AGAIN, SMALL, arrays
 from keet.analysis.amounts.units import gathered_share
-from keet.analysis.capture.recapture import setting_of
 from keet.analysis.hardware.ceilings import SECTOR
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import FEW_BYTES, SAVED_PART
+from keet.analysis.recapture import setting_of
 from keet.analysis.roofline.memory import memory_ceilings
 from keet.analysis.several_launches.traffic import are_variants, is_same_size
 from keet.analysis.time_model import TimeModel

@@ -1,7 +1,7 @@
 """The launches of a `.ncu-rep`, decoded on demand, in pure Python.
 
 Everything but the SASS text is read here; the text comes from NVIDIA's reader in a child process
-(`disassembly/disassembler.py`). A test compares the values of both readers.
+(`report/disassembler.py`). A test compares the values of both readers.
 
 A report may have 100,000 launches and be larger than the memory. Opening it reads only the name,
 the shape and the position of each launch: ncu writes them before the metrics, which make up nearly
@@ -39,7 +39,7 @@ from keet.report.ncu_rep.report_file import NcuRepFile
 from keet.report.protobuf import BYTES, VARINT, Malformed, ProtoMessage, decode_text, varint
 
 if TYPE_CHECKING:
-    from keet.report.disassembly.disassembler import Disassembler
+    from keet.report.disassembler import Disassembler
 
 
 WORKLOADS = {
@@ -210,7 +210,7 @@ class Report:
 
     @cached_property
     def disassembler(self) -> Disassembler:
-        from keet.report.disassembly.disassembler import Disassembler
+        from keet.report.disassembler import Disassembler
 
         return Disassembler(self.file)
 

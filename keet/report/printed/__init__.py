@@ -1,4 +1,4 @@
-"""Text that ncu printed: one module per form (raw CSV, details CSV, details text).
+"""Text that ncu printed: CSV (raw and details pages), and the details page as text.
 
-`details_page` is what these readers share.
+`details_page` has what these readers share, and reads the text.
 """

@@ -9,8 +9,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.capture.coverage import find_coverage, report_cautions
-from keet.analysis.capture.recapture import keet_command, recapture_command, recipe_options
+from keet.analysis.coverage import find_coverage, report_cautions
+from keet.analysis.recapture import keet_command, recapture_command, recipe_options
 from keet.diagnosis.diagnosis import diagnose
 from keet.explanation.headline import verdict_of
 from keet.profile import KernelName, Profile

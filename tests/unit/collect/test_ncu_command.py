@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.capture.recapture import recipe_options
+from keet.analysis.recapture import recipe_options
 from keet.catalog import capabilities, collection, sections
 from keet.collect.profile_plan import ProfileRequest, _installed, find_ncu, ncu_command
 from keet.errors import NotAvailable, UsageError

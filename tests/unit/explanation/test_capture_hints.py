@@ -4,8 +4,8 @@ import pickle
 from dataclasses import replace
 from pathlib import Path
 
-from keet.analysis.capture.coverage import find_coverage
-from keet.analysis.capture.recapture import NEW_COMMAND, CaptureCommand, CommandParts
+from keet.analysis.coverage import find_coverage
+from keet.analysis.recapture import NEW_COMMAND, CaptureCommand, CommandParts
 from keet.documents.shared_types import Skipped
 from keet.explanation.analyst import explain
 from keet.explanation.capture_hints import WHOLE_LAUNCH, capture_hints, caution_about

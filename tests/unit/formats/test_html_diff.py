@@ -73,7 +73,7 @@ from tests.rows import each_row
 
 @pytest.fixture(autouse=True)
 def without_sass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keet.report.disassembly.nvidia_reader.find_spec", lambda name: None)
+    monkeypatch.setattr("keet.report.disassembler.find_spec", lambda name: None)
 
 
 def page_of(found: Difference) -> str:

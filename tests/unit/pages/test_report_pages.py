@@ -9,7 +9,7 @@ from math import fsum
 
 import pytest
 
-from keet.analysis.capture.coverage import find_coverage, shown_launch
+from keet.analysis.coverage import find_coverage, shown_launch
 from keet.analysis.hotspots.examined import examined
 from keet.analysis.hotspots.source_lines import find_hotspots
 from keet.analysis.parallelism import occupancy

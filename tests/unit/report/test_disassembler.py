@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from keet.profile import Absent, Profile
-from keet.report import read_profile
-from keet.report.disassembly import nvidia_reader
+from keet.report import disassembler, read_profile
 from tests.conftest import CORPUS, REPORTS
 from tests.kept_reports import sample_report, unpacked
 
 needs_reader = pytest.mark.skipif(
-    nvidia_reader.installed_version() is None, reason="no ncu-report here"
+    disassembler.installed_version() is None, reason="no ncu-report here"
 )
 TOUR = REPORTS / "tour_full.ncu-repz"
 
@@ -30,13 +29,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The launches of each request to the child."""
     questions: list[list[str]] = []
-    start = nvidia_reader._start
+    start = disassembler._start
 
     def counting(data: bytes, question: dict[str, Any]) -> Any:
         questions.append(sorted(question["addresses"]))
         return start(data, question)
 
-    monkeypatch.setattr(nvidia_reader, "_start", counting)
+    monkeypatch.setattr(disassembler, "_start", counting)
     return questions
 
 
@@ -60,7 +59,7 @@ SAMPLES = [
 def fetched(data: bytes, like: list[Any]) -> list[Any]:
     """What the reader says of the same addresses."""
     addresses = {n: list(code) for n, code in enumerate(like)}
-    return list(nvidia_reader.Disassembly(data, addresses).texts().values())
+    return list(disassembler.Disassembly(data, addresses).texts().values())
 
 
 @needs_reader
@@ -140,7 +139,7 @@ def test_prefetch_without_code_or_the_package_does_nothing(
     assert "SourceCounters" in code.remedy
     exported = read_profile(REPORTS / "tour_lines.csv")
     exported.prefetch_code(exported.launches)
-    monkeypatch.setattr(nvidia_reader, "find_spec", lambda name: None)
+    monkeypatch.setattr(disassembler, "find_spec", lambda name: None)
     profile = read_profile(TOUR)
     profile.prefetch_code(profile.launches)
     code = profile.launches[0].disassembly
@@ -154,8 +153,8 @@ def test_a_failure_gives_no_text_and_is_not_cached(
 ) -> None:
     script = tmp_path / "child.py"
     script.write_text('print(\'{"0": {"x": "NOP"}, "1": {}, "2": {}}\')')
-    monkeypatch.setattr(nvidia_reader, "_CHILD", script)
-    monkeypatch.setattr("keet.report.disassembly.disassembler.reader_identity", lambda: "1")
+    monkeypatch.setattr(disassembler, "_CHILD", script)
+    monkeypatch.setattr("keet.report.disassembler.reader_identity", lambda: "1")
     profile = read_profile(TOUR)
     profile.prefetch_code(profile.launches)
     for launch in profile.launches:
@@ -170,7 +169,7 @@ def test_a_cache_that_can_not_be_used_is_ignored(
     tmp_path: Path, asked: list, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert is_text([read_profile(TOUR).launches[2].disassembly])
-    monkeypatch.setattr("keet.report.disassembly.disassembler.reader_identity", lambda: "2027.1")
+    monkeypatch.setattr("keet.report.disassembler.reader_identity", lambda: "2027.1")
     assert is_text([read_profile(TOUR).launches[2].disassembly])
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("KEET_CACHE", str(tmp_path / "file"))

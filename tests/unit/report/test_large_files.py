@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from keet.errors import DamagedReport, IngestError, UnreadableFile
 from keet.files import STDIN
 from keet.profile import Absent, Profile
-from keet.report import read_profile
-from keet.report.disassembly import nvidia_reader
-from keet.report.disassembly.disassembler import partial_report
+from keet.report import disassembler, read_profile
+from keet.report.disassembler import partial_report
 from keet.report.input import files
 from keet.report.input.files import DiskBytes, ForwardBytes, HeldBytes, SizedCache
 from keet.report.input.zstd import zstd
@@ -211,8 +210,8 @@ def test_the_code_of_a_partial_report_equals_that_of_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, all_are_large: None
 ) -> None:
     """The child gets a part of the file, and its answer is the same as for the whole file."""
-    asked = Mock(side_effect=nvidia_reader._start)
-    monkeypatch.setattr(nvidia_reader, "_start", asked)
+    asked = Mock(side_effect=disassembler._start)
+    monkeypatch.setattr(disassembler, "_start", asked)
     monkeypatch.setenv("KEET_CODE_CACHE", "0")
     path = tmp_path / "many.ncu-rep"
     write_giant(path, launches=24, kernels=4, kind="full")
@@ -222,7 +221,7 @@ def test_the_code_of_a_partial_report_equals_that_of_the_whole(
     assert len(call.args[0]) < path.stat().st_size / 5
     assert found
     assert not isinstance(found, Absent)
-    assert found == nvidia_reader.Disassembly(path.read_bytes(), {13: list(found)}).texts()[13]
+    assert found == disassembler.Disassembly(path.read_bytes(), {13: list(found)}).texts()[13]
 
 
 # --- bounds

@@ -16,9 +16,8 @@ import pytest
 
 from keet.errors import ReaderFailed
 from keet.profile import Absent
-from keet.report import read_profile
-from keet.report.disassembly import nvidia_reader
-from keet.report.disassembly.nvidia_reader import _CHILD, ReaderProcess
+from keet.report import disassembler, read_profile
+from keet.report.disassembler import _CHILD, ReaderProcess
 from tests.conftest import REPORTS
 from tests.rows import each_row
 from tests.unit.report.test_disassembler import needs_reader
@@ -97,7 +96,7 @@ def test_after_the_time_limit_or_if_closed_a_child_gives_no_answer(
     pids = [pid_of(closed), pid_of(running)]
     closed.close()
     later = SimpleNamespace(monotonic=lambda: running._deadline)
-    monkeypatch.setattr("keet.report.disassembly.nvidia_reader.time", later)
+    monkeypatch.setattr("keet.report.disassembler.time", later)
     for each, says in ((running, "within 3600 s"), (closed, "was closed")):
         with pytest.raises(ReaderFailed, match=says):
             each.answer()
@@ -135,7 +134,7 @@ def test_a_full_disk_or_an_interrupt_at_the_start_leaves_nothing_behind(
 PARENT = """
 import sys, time
 from pathlib import Path
-from keet.report.disassembly.nvidia_reader import ReaderProcess
+from keet.report.disassembler import ReaderProcess
 question = {"megabytes": 500, "addresses": {}}
 running = ReaderProcess(Path(sys.argv[1]), b"bytes", question, 3600.0)
 print(running._resources.process.pid, flush=True)
@@ -241,7 +240,7 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def replace(code: str) -> None:
         script = tmp_path / f"child_{len(list(tmp_path.iterdir()))}.py"
         script.write_text(code)
-        monkeypatch.setattr(nvidia_reader, "_CHILD", script)
+        monkeypatch.setattr(disassembler, "_CHILD", script)
 
     return replace
 
@@ -259,15 +258,15 @@ WRONG = ("{}", "[]", '{"0": {"x": "NOP"}}', '{"0": {"1": null}}')
 ])  # fmt: skip
 def test_every_failure_of_the_child_gives_a_reason(code: str, says: str, child) -> None:
     child(code)
-    answer = nvidia_reader.Disassembly(DATA, {0: [1]}).texts()[0]
+    answer = disassembler.Disassembly(DATA, {0: [1]}).texts()[0]
     assert isinstance(answer, Absent)
     assert says in answer.reason
     assert answer.remedy
 
 
 def test_code_of_an_unsupported_gpu_is_absent() -> None:
-    assert nvidia_reader.known_code({1: "???", 2: "NOP"}) == {2: "NOP"}
-    answer = nvidia_reader.known_code({1: "???", 2: "???"})
+    assert disassembler.known_code({1: "???", 2: "NOP"}) == {2: "NOP"}
+    answer = disassembler.known_code({1: "???", 2: "???"})
     assert isinstance(answer, Absent)
     assert "can't disassemble" in answer.reason
 
@@ -276,10 +275,10 @@ def test_code_of_an_unsupported_gpu_is_absent() -> None:
 def test_the_memory_of_the_child_is_limited(child) -> None:
     child(
         "import json, sys, resource;"
-        f"exec(open({str(nvidia_reader._CHILD)!r}).read().split('def disassemble')[0]);"
+        f"exec(open({str(disassembler._CHILD)!r}).read().split('def disassemble')[0]);"
         "limit_memory(200); bytearray(1 << 30)"
     )
-    answer = nvidia_reader.Disassembly(DATA, {0: [1]}).texts()[0]
+    answer = disassembler.Disassembly(DATA, {0: [1]}).texts()[0]
     assert isinstance(answer, Absent)
     assert "MemoryError" in answer.reason
 
@@ -290,9 +289,9 @@ def test_several_launches_are_fetched_with_one_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Four launches of three kernels: one request for the first, one for the others."""
-    asked = Mock(side_effect=nvidia_reader._start)
+    asked = Mock(side_effect=disassembler._start)
     monkeypatch.setenv("KEET_CACHE", str(tmp_path))
-    monkeypatch.setattr(nvidia_reader, "_start", asked)
+    monkeypatch.setattr(disassembler, "_start", asked)
     launches = read_profile(REPORTS / "tour_nolines.ncu-repz").launches
     codes = [launch.disassembly for launch in launches]
     questions = [sorted(call.args[1]["addresses"]) for call in asked.call_args_list]
@@ -301,23 +300,23 @@ def test_several_launches_are_fetched_with_one_request(
     assert not any(isinstance(code, Absent) for code in codes)
     assert set(codes[0]) == set(launches[0].data.addresses())  # type: ignore[arg-type, attr-defined]
     assert any(text.startswith("STG") for text in codes[0].values())  # type: ignore[union-attr]
-    assert nvidia_reader.reader_identity() == nvidia_reader.installed_version()
+    assert disassembler.reader_identity() == disassembler.installed_version()
 
 
 @each_row(("addresses", "children"), [(4999, 1), (5000, 2), (90_000, 3)])
 def test_a_large_request_is_split_over_children(
     addresses: int, children: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nvidia_reader, "_processors", lambda: 8)
+    monkeypatch.setattr(disassembler, "_processors", lambda: 8)
     half = addresses // 2
     questions = {3: list(range(half)), 5: list(range(half, addresses))}
-    parts = nvidia_reader._parts(questions)
+    parts = disassembler._parts(questions)
     assert len(parts) == children
     sizes = [sum(map(len, part.values())) for part in parts]
     assert max(sizes) - min(sizes) <= 1
     assert {n: [pc for part in parts for pc in part.get(n, [])] for n in questions} == questions
-    monkeypatch.setattr(nvidia_reader, "_processors", lambda: 1)
-    assert len(nvidia_reader._parts(questions)) == 1
+    monkeypatch.setattr(disassembler, "_processors", lambda: 1)
+    assert len(disassembler._parts(questions)) == 1
 
 
 def test_launches_of_a_failed_child_have_no_text(child, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,9 +328,9 @@ if "2" in asked:
     sys.exit("no luck")
 print(json.dumps({launch: {pc: "NOP" for pc in pcs} for launch, pcs in asked.items()}))
 """)
-    monkeypatch.setattr(nvidia_reader, "_WORTH_A_CHILD", 3)
-    monkeypatch.setattr(nvidia_reader, "_processors", lambda: 8)
-    found = nvidia_reader.Disassembly(DATA, {0: [1, 2], 1: [3, 4], 2: [5, 6]}).texts()
+    monkeypatch.setattr(disassembler, "_WORTH_A_CHILD", 3)
+    monkeypatch.setattr(disassembler, "_processors", lambda: 8)
+    found = disassembler.Disassembly(DATA, {0: [1, 2], 1: [3, 4], 2: [5, 6]}).texts()
     assert found[0] == {1: "NOP", 2: "NOP"}
     assert isinstance(found[1], Absent)
     assert isinstance(found[2], Absent)
@@ -342,10 +341,10 @@ def test_a_reader_without_metadata_is_identified_by_its_file(
 ) -> None:
     module = tmp_path / "ncu_report.py"
     module.write_text("")
-    monkeypatch.setattr(nvidia_reader, "find_spec", lambda _: SimpleNamespace(origin=str(module)))
-    first = nvidia_reader.reader_identity()
+    monkeypatch.setattr(disassembler, "find_spec", lambda _: SimpleNamespace(origin=str(module)))
+    first = disassembler.reader_identity()
     assert first
     module.write_text("# newer")
-    assert nvidia_reader.reader_identity() != first
+    assert disassembler.reader_identity() != first
     module.unlink()
-    assert nvidia_reader.reader_identity() is None
+    assert disassembler.reader_identity() is None

@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 from keet.report.cubin import Function
-from keet.report.disassembly.disassembler import SassCache, open_cache
+from keet.report.disassembler import SassCache, open_cache
 from tests.rows import each_row
 
 START = 0x7F0ABF7A0000
@@ -102,7 +102,7 @@ def test_a_damaged_entry_is_ignored_and_replaced(
     cache: SassCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cut anywhere, with other content, or larger than any text, unpacked."""
-    monkeypatch.setattr("keet.report.disassembly.disassembler._MAX_TEXT", 10_000)
+    monkeypatch.setattr("keet.report.disassembler._MAX_TEXT", 10_000)
     cache.store(function(), code())
     (entry,) = entries(tmp_path)
     raw = entry.read_bytes()
@@ -167,7 +167,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from tests.unit.report.test_sass_cache import code, function
-from keet.report.disassembly.disassembler import SassCache
+from keet.report.disassembler import SassCache
 cache = SassCache(Path(sys.argv[1]), "r", limit=2000)
 for round in range(15):
     for name in "abcdefgh":

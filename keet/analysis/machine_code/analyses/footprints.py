@@ -149,7 +149,7 @@ class Footprint(NamedTuple):
     repeats: tuple[Repeat, ...]
     """Of the access with the most bytes."""
     in_rows: float | None = None
-    """Without a bound: distinct bytes if rows do not overlap, see `row_ranges`."""
+    """Without a bound: distinct bytes if rows do not overlap, see `RowRanges`."""
 
     @property
     def is_sure(self) -> bool:

@@ -1,7 +1,7 @@
 """The child process that runs NVIDIA's reader: it may leak, hang or crash without harm to keet.
 
 Gets a folder with `report.ncu-rep` and `question.json`, and writes one JSON answer to stdout. Does
-not import keet, so that it starts fast. Started only by `nvidia_reader.py`.
+not import keet, so that it starts fast. Started only by `disassembler.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Measures the installed size of keet with each extra, in fresh environments.
 
-python tools/install_size.py [EXTRA ...] [--source DIR]     or: make install-size
+python tests/benchmarks/install_size.py [EXTRA ...] [--source DIR]     or: make install-size
 
 Prints packages and megabytes of every environment: what `pip install` put there, with the compiled
 modules, without pip itself. Packages come from the index that pip is set up for. Needs only the
@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 CORE = "core"
 MOST_MEGABYTES = 150
 MOST_PACKAGES = 20

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from keet.analysis.archetype import Language, language_of
-from keet.analysis.capture.recapture import (
+from keet.analysis.library import library_of, library_of_launch
+from keet.analysis.parameters import LONGEST_START_NS, SIMILAR
+from keet.analysis.recapture import (
     ANY_KERNEL,
     CaptureCommand,
     first_word,
@@ -20,8 +22,6 @@ from keet.analysis.capture.recapture import (
     recorded_command,
     setting_of,
 )
-from keet.analysis.library import library_of, library_of_launch
-from keet.analysis.parameters import LONGEST_START_NS, SIMILAR
 from keet.catalog import Capability, capabilities, exists_on, metric_with_id
 from keet.documents.document import LEFT_OUT, live
 from keet.documents.shared_types import OriginDocument, ReportDocument
