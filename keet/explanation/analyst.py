@@ -32,6 +32,7 @@ from keet.documents.explain import (
     CitedNumberDocument,
     ExplainDocument,
     ExplainLaunch,
+    FactDocument,
     GroundingDocument,
     HealthyNote,
 )
@@ -48,7 +49,6 @@ from keet.explanation.capture_hints import DEBUG_CODE, NO_REMEDY, WHOLE_LAUNCH
 from keet.explanation.explanation_types import Explanation, LaunchExplanation
 from keet.explanation.finding_notes import listed
 from keet.explanation.headline import least_gain, verdict_of, without_code
-from keet.explanation.known_facts import known_facts
 from keet.explanation.launch_figures import lone_figures
 from keet.explanation.ncu_rules import second_opinion
 from keet.explanation.program import ProgramCollector
@@ -212,6 +212,12 @@ def with_first(explanation: Explanation, top: int) -> Explanation:
     return explanation._replace(launches=told)
 
 
+def _known_facts(each: LaunchExplanation) -> tuple[FactDocument, ...]:
+    from keet.explanation.known_facts import known_facts  # JSON, prompts and verify need it
+
+    return known_facts(each)
+
+
 def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
     coverage, top = shared.coverage, shared.top
     diagnosis = diagnose(
@@ -229,7 +235,7 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
         launch=launch,
         view=view,
         profile=shared.profile,
-        make_facts=known_facts,
+        make_facts=_known_facts,
         verdict=verdict,
         findings=findings[:top],
         unlisted=findings[top:],

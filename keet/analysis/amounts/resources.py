@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.amounts.arrays import arrays
 from keet.analysis.candidate import removed_part
 from keet.analysis.hardware.ceilings import PIPES
 from keet.analysis.hardware.stages import measured_stage
@@ -368,6 +367,8 @@ def _bound(
 def _bytes_once(view: LaunchView) -> tuple[float, Evidence, Evidence] | None:
     """The share of DRAM's traffic that is left if each byte moves once: it is known only if all
     arrays are, and not more than what was moved."""
+    from keet.analysis.amounts.arrays import arrays  # only amounts need it
+
     moved = view.total("dram_bytes", "bytes of DRAM", "dram_bytes_read", "dram_bytes_written")
     every = arrays(view)
     if moved is None or not moved.value or not every:
