@@ -168,11 +168,12 @@ def test_a_forecast_that_can_not_be_computed_is_null() -> None:
     ("name", "options"),
     [
         *((f"{by}.80", ("--by", by, "--top", 4)) for by in ("kernel", "finding", "file")),
+        ("kernel.120", ("--top", 4)),
         ("markdown", ("--top", 3, "--format", "markdown")),
     ],
 )
 def test_top_output(name: str, options: tuple[object, ...], store: Path, keet, golden) -> None:
-    result = keet("top", store, *options)
+    result = keet("top", store, *options, width=120 if name.endswith(".120") else 80)
     assert (result.code, result.err) == (0, "")
     golden(f"top.{name}.txt", result.out.replace(str(store), "OUT"))
     if name == "kernel.80":

@@ -233,6 +233,7 @@ _REPORTS_OF_GROUPS = """
 SELECT {keys}, count(DISTINCT report_sha256) FROM {source}
 WHERE named AND coalesce({first}, '') IN (SELECT unnest($firsts)) GROUP BY {keys}
 """
+"""A number over all launches of a group, whatever their findings, belongs here."""
 
 
 def find_members(
