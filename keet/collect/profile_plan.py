@@ -363,8 +363,8 @@ def _wanted(
 
 
 def _typical(records: Sequence[Record], numbers: Sequence[int]) -> int:
-    """The time-weighted median: half of the kernel's time is in launches that take no longer. Damaged
-    records may end before they start."""
+    """The time-weighted median: half of the kernel's time is in launches that take no longer. In
+    damaged records they may end before they start."""
     ranked = sorted(numbers, key=lambda number: (_ns(records[number]), number))
     passed = list(accumulate(_ns(records[number]) for number in ranked))
     halves = (number for number, ns in zip(ranked, passed) if ns >= passed[-1] / 2)
