@@ -369,3 +369,8 @@ def test_wrong_options(keet: Keet, tmp_path: Path) -> None:
     }
     for arguments, expected in wrong.items():
         keet("mcp", *arguments).refuses(expected)
+
+
+def test_without_the_package_the_extra_is_named(keet: Keet, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)  # as if it were not installed
+    keet("mcp").refuses("[mcp]'", code=3)

@@ -103,7 +103,7 @@ def test_what_keet_shows_is_never_contradicted(keet: Keet, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("arguments", "code", "says"), [
     (["no_such_file", "--report", REPORT], 2, "there is no such file"),
-    ([".", "--report", REPORT], 2, "there is no such file"),
+    ([".", "--report", REPORT], 2, "it is a folder"),
     ([TEXT], 2, "name the report and the text: keet verify REPORT TEXT"),
     ([REPORT, "--report", REPORT], 2, "not UTF-8 text"),
     ([TEXT, "--report", TEXT], 4, "tour.md"),

@@ -137,9 +137,8 @@ def _read(name: str) -> str:
         else:
             path = Path(name)
             if not path.is_file():
-                raise UsageError(
-                    f"{one_line(name)}: there is no such file; name a text file, or - for stdin"
-                )
+                problem = "it is a folder" if path.is_dir() else "there is no such file"
+                raise UsageError(f"{one_line(name)}: {problem}; name a text file, or - for stdin")
             with path.open("rb") as file:
                 raw = file.read(MAX_TEXT + 1)
         # Only the end of a text may be an incomplete character: a cut may split one.

@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import subprocess
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import accumulate
@@ -364,10 +363,12 @@ def _wanted(
 
 
 def _typical(records: Sequence[Record], numbers: Sequence[int]) -> int:
-    """The time-weighted median: half of the kernel's time is in launches that take no longer."""
+    """The time-weighted median: half of the kernel's time is in launches that take no longer. In
+    damaged records they may end before they start."""
     ranked = sorted(numbers, key=lambda number: (_ns(records[number]), number))
     passed = list(accumulate(_ns(records[number]) for number in ranked))
-    return ranked[bisect_left(passed, passed[-1] / 2)]
+    halves = (number for number, ns in zip(ranked, passed) if ns >= passed[-1] / 2)
+    return next(halves, ranked[-1])
 
 
 def _ns(record: Record) -> int:

@@ -235,8 +235,10 @@ class Engine:
                     remove(path)
 
     def _clean(self, number: int) -> None:
-        for left in ("source", "source.partial", "request", "request.partial", "request.result"):
-            remove(self.folder / f"rounds/{number:02}" / left)
+        place = self.folder / f"rounds/{number:02}"
+        for left in ("source", "source.partial", "request.partial"):
+            remove(place / left)
+        _remove_request(place)
 
     def _make_prompt(self, number: int, state: State) -> Document:
         place = self.folder / f"rounds/{number:02}"
@@ -383,7 +385,7 @@ class Engine:
 
         self.journal.step(f"{name}/request_made", prepare)
         self.journal.step(f"{name}/measured", take)
-        remove(request)
+        _remove_request(place)
         return read_result(place / "result", self._request(name))
 
     def _request(self, name: str) -> Request:
@@ -515,6 +517,13 @@ class Engine:
 
     def _write_patch(self, name: str, before: Overlay, after: Overlay) -> None:
         self.journal.write_file(name, patch_text(self.original, before, after))
+
+
+def _remove_request(place: Path) -> None:
+    """And its result, also one that a measurement did not finish because it was killed."""
+    for pattern in ("request", "request.result", "request.result.*.partial"):
+        for path in place.glob(pattern):
+            remove(path)
 
 
 def _stopped_text(task: Task, stopped: StopReason, problem: str) -> Sentence:

@@ -304,16 +304,18 @@ class CommandRunner:
         made = request.folder.with_name(f"{request.folder.name}.result")
         remove(made)
         command = filled(self._template, request=request.folder.resolve(), result=made.resolve())
-        words, environment = ["sh", "-c", command], self._environment()
-        code, output = run_child(words, Path.cwd(), request.most_seconds, environment=environment)
+        folder, environment = self._place(request)
+        words = ["sh", "-c", command]
+        code, output = run_child(words, folder, request.most_seconds, environment=environment)
         if code or not (made / "result.json").exists():
             raise NotAvailable(f"{self._what} failed: {_last_line(output, code)}")
         result = _taken(made, target, request)
         remove(made)
         return result
 
-    def _environment(self) -> Mapping[str, str]:
-        return os.environ
+    def _place(self, request: Request) -> tuple[Path, Mapping[str, str]]:  # noqa: ARG002
+        """The working folder and the environment."""
+        return Path.cwd(), os.environ
 
 
 class LocalRunner(CommandRunner):
@@ -325,8 +327,8 @@ class LocalRunner(CommandRunner):
         python = shlex.quote(sys.executable)
         super().__init__(f"exec {python} {{request}}/measure.py {{request}} -o {{result}}")
 
-    def _environment(self) -> Mapping[str, str]:
-        return clean_environment()
+    def _place(self, request: Request) -> tuple[Path, Mapping[str, str]]:
+        return request.folder, clean_environment()
 
 
 class FolderRunner:
@@ -375,10 +377,10 @@ def _last_line(output: str, code: int) -> str:
 
 
 def filled(template: str, **values: object) -> str:
-    """A command with these values for `{NAME}`, quoted for the shell."""
-    for name, value in values.items():
-        template = template.replace(f"{{{name}}}", shlex.quote(str(value)))
-    return template
+    """A command with these values for `{NAME}`, quoted for the shell. A value may have `{NAME}` in
+    it, as folders may be named so: it stays."""
+    known = "|".join(map(re.escape, values))
+    return re.sub(rf"\{{({known})\}}", lambda found: shlex.quote(str(values[found[1]])), template)
 
 
 def run_child(

@@ -2,7 +2,8 @@
 
 Every save creates a new version. The file `current` next to the versions names the current one and
 is replaced by one rename: a save that is killed, or that runs at the same time as another, leaves
-either the old or the new version, never a mix.
+either the old or the new version, never a mix. Baselines of older versions of keet have their
+snapshots in `NAME/` itself.
 
 The folder is the nearest existing `.keet` between the working folder and the repository's root;
 outside of a repository, the one in the working folder.
@@ -95,9 +96,18 @@ def _publish(making: Path, place: Path) -> Baseline:
     making.rename(version)
     with replacing_text(place / _CURRENT) as write:
         write(f"{version.name}\n")
-    if before is not None:
-        shutil.rmtree(before, ignore_errors=True)
+    _remove(before, place)
     return Baseline(place.name, runs, time.time())
+
+
+def _remove(version: Path, place: Path) -> None:
+    """Remove the runs of an outdated version; of an older keet's baseline, those in the place."""
+    if version != place:
+        shutil.rmtree(version, ignore_errors=True)
+        return
+    for run in _snapshots(place):
+        with suppress(OSError):
+            run.unlink()
 
 
 def _check_devices(profiles: Sequence[Profile]) -> None:
@@ -129,9 +139,10 @@ def _is_left(path: Path) -> bool:
     if _is_partial(path):
         return True
     current = _version_folder(path.parent)
-    if current is None or not current.is_dir():  # `current` can't be read, or is damaged
+    if current == path.parent or not current.is_dir():  # `current` can't be read, or is damaged
         return False
-    return _VERSION.fullmatch(path.name) is not None and current != path
+    is_run = path.name.endswith(SUFFIX)  # of an older keet
+    return is_run or bool(_VERSION.fullmatch(path.name) and current != path)
 
 
 def list_baselines() -> list[Baseline]:
@@ -144,10 +155,10 @@ def _baseline(place: Path) -> Baseline:
     listed, they are listed again."""
     for _ in range(_READS):
         version = _version_folder(place)
-        runs = _snapshots(version) if version else []
+        runs = _snapshots(version)
         if _version_folder(place) == version:
             break
-    return Baseline(place.name, tuple(runs), _changed(place / _CURRENT))
+    return Baseline(place.name, tuple(runs), _changed(place / _CURRENT) or _changed(place))
 
 
 def _changed(path: Path) -> float:
@@ -158,13 +169,13 @@ def _changed(path: Path) -> float:
         return 0.0
 
 
-def _version_folder(place: Path) -> Path | None:
-    """The folder with the runs of the current version; None if no file names one."""
+def _version_folder(place: Path) -> Path:
+    """The folder with the runs: the current version, or `place` itself for an older keet's."""
     try:
         name = (place / _CURRENT).read_text(encoding="ascii").strip()
     except (OSError, ValueError):
-        return None
-    return place / name if _VERSION.fullmatch(name) else None
+        return place
+    return place / name if _VERSION.fullmatch(name) else place
 
 
 def _snapshots(folder: Path) -> list[Path]:

@@ -404,7 +404,10 @@ def test_damaged_csv_tables_are_refused(text: str, says: str, save) -> None:
 
 @each_row("place, value", [
     ("launches.0.device.sm_count", "132"),
+    ("launches.0.device.sm_count", [132]),
+    ("launches.0.stream", "7"),
     ("provenance.created", "no date"),
+    ("provenance.created", "2026-11-15T08:50:00"),
     ("launches.0.rules.0.speedup.percent", "inf"),
 ], few=1)  # fmt: skip
 def test_a_snapshot_field_of_the_wrong_type_is_named(

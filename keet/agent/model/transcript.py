@@ -141,12 +141,16 @@ def read_transcript(path: Path) -> list[dict[str, Any]]:
 
 
 def replies_of(path: Path) -> list[ChatReply]:
-    """The replies of the model, in order. Raises UsageError."""
+    """The replies of the model, in order. Raises UsageError.
+
+    Older runs have a phase `read`, in which the model saw the source alone: it is skipped."""
     replies: list[ChatReply] = []
+    phase = None
     for number, event in enumerate(read_transcript(path), 1):
         if event["event"] == "start":
             replies.clear()  # several runs in one file: the last one counts
-        if event["event"] != "reply":
+        phase = event.get("phase") if event["event"] == "request" else phase
+        if event["event"] != "reply" or phase == "read":
             continue
         try:
             replies.append(reply_from(event))

@@ -166,6 +166,18 @@ def test_the_text_of_a_request_is_complete() -> None:
     assert [part for part in (*sent, *told, json.dumps(SCHEMA)) if part not in text] == []
 
 
+def test_the_reading_step_of_older_runs_is_skipped(tmp_path: Path) -> None:
+    """There the model was asked about the source first, by itself."""
+    path = tmp_path / "old.jsonl"
+    spent = {"input_tokens": 1, "output_tokens": 1, "estimated": False}
+    lines: list[dict[str, object]] = [{"event": "start"}]
+    for phase in ("read", "inspect"):
+        lines += [{"event": "request", "phase": phase}]
+        lines += [{"event": "reply", "text": phase, "calls": [], "spent": spent}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    assert [reply.text for reply in replies_of(path)] == ["inspect"]
+
+
 # --- scripts and transcripts as models
 
 

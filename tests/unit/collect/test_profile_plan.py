@@ -60,6 +60,12 @@ def test_the_longest_launch_is_chosen_too_if_it_is_much_longer() -> None:
     assert numbers(chosen(run_of(*[("level", 2**n) for n in range(12)]))) == [("level", 12)]
 
 
+def test_launches_that_end_before_they_start_are_chosen_from() -> None:
+    for times, typical in {(-10,): 1, (-10, 4): 2, (-10, -9, -8): 1}.items():
+        launches = chosen(run_of(*[("odd", ns) for ns in times])).launches
+        assert [each.invocation for each in launches if each.why == "typical"] == [typical]
+
+
 def test_several_kernels_share_an_invocation_number() -> None:
     """ncu profiles every combination of kernels and numbers, so fewer numbers are fewer passes."""
     loop = [("a", 100), ("b", 90), ("c", 80)]

@@ -3,10 +3,12 @@
 from itertools import product
 from operator import add as add_up
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.machine_code.analyses.index_tables import Tables, bytes_of
+from keet.analysis.machine_code.analyses import index_tables
+from keet.analysis.machine_code.analyses.index_tables import Tables, TooLargeError, bytes_of
 from keet.analysis.machine_code.analyses.reuse import (
     Stride,
     bound_of,
@@ -103,21 +105,27 @@ EXTENTS = {"tid.x": 4, "tid.y": 3, "ctaid.x": 5, "ctaid.y": 2}
 GROUPS = [("tid.x", "tid.y", "ctaid.x"), ("tid.x", "tid.y", "ctaid.y"), ("ctaid.x",), ("tid.y",)]
 
 
-@given(st.data())
-def test_sums_of_tables_that_share_indices(data) -> None:
+@given(st.data(), st.sampled_from([10_000, 61]))
+def test_sums_of_tables_that_share_indices(data, largest: int) -> None:
     """A tile with margins: its column depends on the thread and on one index of the block, its row
-    on the thread and on the other one."""
+    on the thread and on the other one. One table of both may be too large."""
     every = [*product(*(range(size) for size in EXTENTS.values()))]
-    tables = Tables(EXTENTS, 1_000_000)
-    address, values = {}, [0] * len(every)
-    for group in GROUPS:
-        size = tables.size(group)
-        own = data.draw(st.lists(st.integers(0, 40), min_size=size, max_size=size))
-        address = tables.add(address, {(): {group: own}})
-        values = [*map(add_up, values, tables.spread(own, group, tuple(EXTENTS)))]
-    limit = data.draw(st.integers(1, 40))
-    place = {(): {("tid.x",): [*range(0, 40, 10)], ("tid.y",): [0, 1, 2]}}
-    where = tables.compare(lambda each: each < limit, place)
-    found = bytes_of(tables.rows(address.get((), {}), where, 2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index_tables, "_LARGEST_TABLE", largest)
+        tables = Tables(EXTENTS, 1_000_000)
+        address, values = {}, [0] * len(every)
+        for group in GROUPS:
+            size = tables.size(group)
+            own = data.draw(st.lists(st.integers(0, 40), min_size=size, max_size=size))
+            address = tables.add(address, {(): {group: own}})
+            values = [*map(add_up, values, tables.spread(own, group, tuple(EXTENTS)))]
+        limit = data.draw(st.integers(1, 40))
+        place = {(): {("tid.x",): [*range(0, 40, 10)], ("tid.y",): [0, 1, 2]}}
+        where = tables.compare(lambda each: each < limit, place)
+        try:
+            found = bytes_of(tables.rows(address.get((), {}), where, 2))
+        except TooLargeError:
+            assert largest < len(every)
+            return
     touched = [v for v, at in zip(values, every, strict=True) if 10 * at[0] + at[1] < limit]
     assert found == len({v + byte for v in touched for byte in (0, 1)})

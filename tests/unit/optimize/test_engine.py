@@ -20,6 +20,7 @@ from keet.optimize.engine import Engine
 from keet.optimize.journal import Journal
 from keet.optimize.judging import Times
 from keet.optimize.proposers import PersonProposer, Proposal, Round
+from keet.optimize.runners import Request, Result
 from keet.optimize.task import Limits, Waiting
 from tests.unit.optimize.bench import (
     FASTER,
@@ -114,6 +115,22 @@ def test_killed_at_every_file_of_the_journal(source: Path, tmp_path: Path) -> No
         assert story(folder) == whole, files
         shutil.rmtree(folder)
     assert files > 20
+
+
+def test_measurements_that_were_killed_leave_nothing(source: Path, tmp_path: Path) -> None:
+    """The script writes beside the result until it is whole."""
+
+    class Killed(FakeRunner):
+        def measure(self, request: Request, target: Path) -> Result:
+            for name in ("request.result", "request.result.0a1b2c3d.partial"):
+                (target.with_name(name) / "before.records").mkdir(parents=True)
+            return super().measure(request, target)
+
+    task = task_of(source, rounds=2)
+    proposer = ScriptedProposer(FASTER, replaced("TIME=1000", "TIME=400"))
+    Engine(task, tmp_path / "rounds", proposer, Killed()).run()
+    left = [path for path in (tmp_path / "rounds").rglob("*") if path.name.startswith("request")]
+    assert [path.name for path in left if path.suffix != ".json"] == []
 
 
 def test_what_earlier_rounds_did_is_told(make: MakeEngine) -> None:
@@ -361,7 +378,13 @@ def test_a_better_patch_can_be_applied_later(source: Path, make: MakeEngine) -> 
         assert not found.applied
         assert engine.apply(found).applied
         assert wanted in (source / "kernel.cu").read_text()
-    (source / "kernel.cu").write_text(OTHER)  # it does not apply any more: nothing is changed
+
+
+def test_a_patch_that_does_not_apply_changes_nothing(source: Path, make: MakeEngine) -> None:
+    engine = make(FASTER)
+    found = engine.run()
+    (source / "kernel.cu").write_text(OTHER)
     with pytest.raises(UsageError):
         engine.apply(found)
     assert (source / "kernel.cu").read_text() == OTHER
+    assert not engine.run().applied

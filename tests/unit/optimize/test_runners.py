@@ -19,7 +19,9 @@ from keet.optimize.runners import (
     BadResult,
     CommandRunner,
     FolderRunner,
+    LocalRunner,
     Request,
+    filled,
     open_runner,
     read_request,
     take_result,
@@ -111,6 +113,20 @@ def test_runners_that_do_not_exist() -> None:
     for name in ("", "remote", "command:", "folder:", "command:ssh gpu"):
         with pytest.raises(UsageError):
             open_runner(name)
+
+
+def test_values_of_a_command_are_filled_in_once() -> None:
+    """Folders may be named as a place in the template."""
+    made = filled("run {request} -o {result} {other}", request="/a {result}/b", result="/{request}")
+    assert shlex.split(made) == ["run", "/a {result}/b", "-o", "/{request}", "{other}"]
+
+
+def test_the_local_runner_works_in_the_folder_of_the_request(source: Path, tmp_path: Path) -> None:
+    request = waiting_request(source, tmp_path)
+    (request.folder / "measure.py").write_text("import os; exit(os.getcwd())")
+    with pytest.raises(NotAvailable) as problem:
+        LocalRunner().measure(request, tmp_path / "taken")
+    assert str(problem.value).endswith(str(request.folder.resolve()))
 
 
 @needs_compiler

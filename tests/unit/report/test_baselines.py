@@ -5,8 +5,7 @@ import os
 import shutil
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from keet.files import put_in_place, replacing
 from keet.profile import Profile
 from keet.report import baselines, read_profile
 from keet.report.baselines import find_baseline, remove_baseline, save_baseline
+from keet.report.snapshot import write_snapshot
 from tests.rows import each_row
 from tests.unit.report.test_snapshot import a_profile
 
@@ -104,14 +104,21 @@ def killed_at(step: int, work: Callable[[], object]) -> Callable[[], object]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("old", ["version", "older keet"])
 def test_a_killed_save_leaves_the_old_or_the_new_baseline(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+    old: str, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    place = project / ".keet" / "baselines" / "main"
     steps, code, seen = -1, KILLED, set()
     while code == KILLED:
         steps += 1
         shutil.rmtree(project / ".keet", ignore_errors=True)
-        save_baseline("main", runs_of(2))
+        if old == "version":
+            save_baseline("main", runs_of(2))
+        else:
+            place.mkdir(parents=True)
+            for number in (1, 2):
+                write_snapshot(a_profile(2), place / f"run_{number:02}.keet.json")
         code = ended(in_child(killed_at(steps, lambda: save_baseline("main", runs_of(3)))))
         seen.add((code, saved()))
         save_baseline("main", runs_of(1))
@@ -121,7 +128,7 @@ def test_a_killed_save_leaves_the_old_or_the_new_baseline(
     monkeypatch.setattr(baselines, "_STALE", -1.0)
     for count in (4, 1):
         save_baseline("main", runs_of(count))
-    left = [path.name for path in (project / ".keet").rglob("*") if path.is_file()]
+    left = [path.name for path in place.parent.rglob("*") if path.is_file()]
     assert sorted(left) == ["current", "run_01.keet.json"], "what was left behind is removed"
 
 
@@ -129,8 +136,10 @@ def test_a_killed_save_leaves_the_old_or_the_new_baseline(
 def test_baselines_may_be_named_like_internal_files(
     name: str, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Saved, then cleaned up next to other baselines."""
-    save_baseline(name, runs_of(1))
+    """Saved by an older keet, then saved again, then cleaned up next to other baselines."""
+    place = project / ".keet" / "baselines" / name
+    place.mkdir(parents=True)
+    write_snapshot(a_profile(1), place / "run_01.keet.json")
     monkeypatch.setattr(baselines, "_STALE", -1.0)
     save_baseline("main", runs_of(2))
     assert len(find_baseline(name).runs) == 1
@@ -143,16 +152,14 @@ def test_a_save_lists_its_runs_even_if_another_save_replaces_them(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another save replaced the version, and removed its files, before this one listed them."""
-    publish = baselines.replacing_text
+    publish = baselines._remove
 
-    @contextmanager
-    def overtaken(path: Path) -> Iterator[Callable[[str], object]]:
-        monkeypatch.setattr(baselines, "replacing_text", publish)
-        with publish(path) as write:
-            yield write
+    def overtaken(version: Path, place: Path) -> None:
+        monkeypatch.setattr(baselines, "_remove", publish)
         save_baseline("main", runs_of(3))
+        publish(version, place)
 
-    monkeypatch.setattr(baselines, "replacing_text", overtaken)
+    monkeypatch.setattr(baselines, "_remove", overtaken)
     assert len(save_baseline("main", runs_of(2)).runs) == 2
     assert saved() == 3
 

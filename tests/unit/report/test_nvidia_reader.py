@@ -264,6 +264,17 @@ def test_every_failure_of_the_child_gives_a_reason(code: str, says: str, child) 
     assert answer.remedy
 
 
+@pytest.mark.slow
+def test_a_child_that_never_answers_times_out(
+    child, monkeypatch: pytest.MonkeyPatch, wording
+) -> None:
+    monkeypatch.setattr(disassembler, "SECONDS", 1.0)
+    child("import time; time.sleep(600)")
+    answer = disassembler.Disassembly(DATA, {0: [1]}).texts()[0]
+    assert isinstance(answer, Absent)
+    wording(answer.reason)
+
+
 def test_code_of_an_unsupported_gpu_is_absent() -> None:
     assert disassembler.known_code({1: "???", 2: "NOP"}) == {2: "NOP"}
     answer = disassembler.known_code({1: "???", 2: "???"})

@@ -117,6 +117,13 @@ INVALID = "a: its launch count or times are invalid"
 TIMES = ("total_ns", "busy_ns", "overlapped_ns", "shortest_ns", "median_ns", "longest_ns")
 
 
+def with_time(name: str, value: str) -> bytes:
+    document = json.loads((RUNS / "steps_one.run.json").read_text())
+    kernels = [KERNEL | SHAPE | {name: "here"}]
+    text = json.dumps(document | {"launches": {}, "kernels": kernels})
+    return text.replace('"here"', value).encode()
+
+
 @each_row("change, says", [
     ({"keet_run": 2}, "has version 2"),
     ({"keet_run": True}, "must be an integer, not true"),
@@ -127,6 +134,7 @@ TIMES = ("total_ns", "busy_ns", "overlapped_ns", "shortest_ns", "median_ns", "lo
     ({"recorder": "a clock"}, "recorder"),
     ({"launches": {}, "kernels": [KERNEL | SHAPE | {"times": [[5, 10**12]]}]}, "do not match its launch count"),
     *(({"launches": {}, "kernels": [KERNEL | SHAPE | {time: -1.0}]}, INVALID) for time in TIMES),
+    *((with_time(time, "1e999"), f"kernels.0.{time} is a number that is too large") for time in TIMES),
     (b'{"keet_run": 1, "notes": ["\\ud800"]}', "a text that is not Unicode"),
     *((content, "") for content in (b"", b"{", b"[]", b"\xff\xfe", b"{}", b"PNG")),
 ])  # fmt: skip

@@ -11,7 +11,7 @@ from keet_tools.calls import ToolCall, matcher
 
 from keet.errors import KeetError, NotComparable, UsageError
 from keet.serve import reports as shelf_module
-from keet.serve.reports import AllowedFolders, ReportCache
+from keet.serve.reports import TOOLS, AllowedFolders, ReportCache
 from tests.conftest import REPORTS, Keet
 from tests.hostile_reports import attacked, nvtx_of
 from tests.kept_reports import unpacked
@@ -25,6 +25,15 @@ TOUR = "tour.ncu-rep"
 def told_by(keet: Keet, *arguments: object) -> dict[str, Any]:
     """What the command prints as JSON."""
     return json.loads(keet(*map(str, arguments), "--format", "json").out)
+
+
+def test_schemas_are_objects_and_name_what_is_required() -> None:
+    for tool in TOOLS.values():
+        assert tool.input_schema["type"] == tool.output_schema["type"] == "object"
+        assert tool.input_schema["additionalProperties"] is False
+    schema = TOOLS["explain"].input_schema
+    assert schema["required"] == ["report"]
+    assert schema["properties"]["launch"] == {"type": "integer"}
 
 
 def test_reports_and_launches(call: Call, wording) -> None:

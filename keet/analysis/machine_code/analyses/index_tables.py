@@ -17,7 +17,8 @@ from typing import NamedTuple, TypeVar
 Group = tuple[str, ...]
 """Names of indices, in the order of `Tables.extents`. Tables are in row-major order."""
 Part = Mapping[Group, list[int]]
-"""A sum of tables. Groups that have an index in common are one table; `()` is a constant."""
+"""A sum of tables. Groups that have an index in common are one table unless that would be too
+large; `()` is a constant."""
 Factor = tuple[str, ...]
 """Names of parameters whose values are not known, multiplied."""
 Number = Mapping[Factor, Part]
@@ -27,6 +28,8 @@ _LARGEST_TABLE = 1 << 15
 """Entries of one table."""
 _CALL_COST = 2
 """A call of a function costs as much as so many entries."""
+_VALUE_COST = 200
+"""And rows for one value of some indices, as so many."""
 _Entry = TypeVar("_Entry", int, bool)
 
 
@@ -113,6 +116,11 @@ class Tables:
         total = dict(first)
         for group, table in second.items():
             met = [present for present in total if present == group or {*present} & {*group}]
+            if self.size({*group}.union(*met)) > _LARGEST_TABLE:
+                met = [group] if group in total else []
+            if not met:
+                total[group] = table
+                continue
             whole = self.union([group, *met])
             parts = [*((present, total.pop(present)) for present in met), (group, table)]
             tables = [self.spread(table, group, whole) for group, table in parts]
@@ -280,7 +288,9 @@ class Tables:
             met = [other for other in waiting if other & names]
             if met:
                 waiting = [names.union(*met), *(other for other in waiting if not other & names)]
-            elif names:  # TooLargeError if several tables share an index and are large
+            elif self.size(names) > _LARGEST_TABLE:
+                return self._rows_of_each(names, number, where, width)
+            elif names:
                 steps.append(sorted(self._values(names, number, where)))
         steps = [values for values in steps if values != [0]] or [[0]]
         *inner, outer = sorted(steps, key=lambda values: values[-1] - values[0])
@@ -304,6 +314,40 @@ class Tables:
             {group: number[group] for group in number if {*group} & {*names}}, whole
         )
         return {*compress(values, _merged(operator.and_, flags))} if flags else {*values}
+
+    def _rows_of_each(
+        self, names: Collection[str], number: Part, where: Condition, width: int
+    ) -> dict[Rows, Spans]:
+        """The same for each value of the indices that several tables depend on, one by one."""
+        groups = [group for group in (*number, *where.tables) if {*group} <= {*names}]
+        shared = [name for name in names if sum(name in group for group in groups) > 1]
+        count = self.size(shared)
+        if not shared or count == self.size(names):
+            raise TooLargeError
+
+        def cut(group: Group, table: list[_Entry]) -> tuple[Group, list[list[_Entry]]]:
+            rest: Group = tuple(name for name in group if name not in shared)
+            size = self.size(rest)
+            self.spend(count * size)
+            whole = self.spread(table, group, (*shared, *rest))
+            return rest, [whole[at * size : (at + 1) * size] for at in range(count)]
+
+        numbers = [cut(*item) for item in number.items()]
+        conditions = [cut(*item) for item in where.tables.items()]
+        result: dict[Rows, Spans] = {}
+        for at in range(count):
+            flags: Condition | None = ALWAYS
+            for group, holds in conditions:
+                flags = self.both(flags, _simple({group: holds[at]}))
+            if flags is None or flags == NEVER:
+                continue
+            total: Part = {}
+            for group, values in numbers:
+                total = self._added(total, {group: values[at]})
+            self.left -= _VALUE_COST
+            for rows, spans in self.rows(total, flags, width).items():
+                result.setdefault(rows, []).extend(spans)
+        return result
 
 
 def _merged(

@@ -126,12 +126,14 @@ def replayed(
 
 
 _GROWTH = 4
+_MOST_STEPS = 24
 
 
 def fitting(run: Callable[[int, bool], Replayed], low: int) -> dict[int, Replayed]:
-    """Values of a parameter that the counters do not refute: the least one if the next is refuted,
-    or it and a large one if neither is. More threads run the larger it is. Empty if that does not
-    decide it. `run`: for a value, and whether it is a check alone."""
+    """Values of a parameter that the counters do not refute, from the least one on: a single one
+    if its neighbours are refuted, or the least and a large one if neither is. More threads run the
+    larger it is. Empty if that does not decide it. `run`: for a value, and whether it is a check
+    alone."""
     tried: dict[int, Replayed] = {}
 
     def at(value: int, *, is_check: bool = False) -> Replayed:
@@ -141,7 +143,14 @@ def fitting(run: Callable[[int, bool], Replayed], low: int) -> dict[int, Replaye
 
     high = _GROWTH * low
     if at(low).is_refuted:
-        return {}
+        while at(high).excess < 0 and len(tried) < _MOST_STEPS:
+            low, high = high, _GROWTH * high
+        while high - low > 1 and at(high).is_refuted and len(tried) < _MOST_STEPS:
+            middle = (low + high) // 2
+            low, high = (middle, high) if at(middle).excess < 0 else (low, middle)
+        low, high = high, _GROWTH * high
+        if at(low).is_refuted or not at(low - 1).is_refuted:
+            return {}
     if not at(high, is_check=True).is_refuted:
         uses_bits = at(low).uses_bits or at(high).uses_bits
         return {} if uses_bits else {low: at(low), high: at(high)}

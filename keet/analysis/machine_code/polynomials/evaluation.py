@@ -93,6 +93,9 @@ class LoopHeads:
             (later if source in loop.blocks else before)[polynomial.key] = polynomial
         start = next(iter(before.values())) if len(before) == 1 else None
         following = next(iter(later.values())) if len(later) == 1 else None
+        if start is None and len(before) == 2:
+            first, second = before.values()
+            start = self.symbols.either(first, second, ("start", index), {"path"})
         return start, following
 
     def _stepped(

@@ -55,6 +55,9 @@ def _multiply_add(
 ) -> Polynomial | None:
     if step.instruction.has("HI"):
         return _high_product(step, first, second, third)
+    modulo = _remainder(step, first, second, third)
+    if modulo is not None:
+        return modulo
     product = step.of.symbols.product(first, second)
     return add(product, third) if product is not None else None
 
@@ -74,9 +77,28 @@ def _high_product(
 
 
 def _scaled(symbols: Symbols, polynomial: Polynomial, magic: int, shift: int) -> Polynomial:
-    """`polynomial * magic >> shift`: a quotient."""
+    """`polynomial * magic >> shift`: a quotient. `_remainder` finds its divisor."""
     low, high = (None if end is None else end * magic >> shift for end in range_of(polynomial))
     return symbols.unknown("scaled", (polynomial,), Range(low, high), extra=(magic, shift))
+
+
+def _remainder(
+    step: Step, first: Polynomial, second: Polynomial, third: Polynomial
+) -> Polynomial | None:
+    """`x - n * (x / n)`."""
+    for quotient, factor in ((first, second), (second, first)):
+        symbol = next(iter(quotient.symbols), None)
+        if factor.value is None or symbol is None or symbol.kind != "scaled":
+            continue
+        if [*quotient.terms] != [(symbol,)]:
+            continue
+        whole, magic, shift = _scaling(symbol)
+        divisor = -factor.value * quotient.terms[symbol,]
+        if add(whole, third, -1).terms or divisor <= 1:
+            continue
+        if is_divisor(divisor, magic, shift):
+            return step.of.symbols.remainder(whole, divisor)
+    return None
 
 
 def _shifted_sum(step: Step, *values: Polynomial) -> Polynomial | None:
@@ -161,6 +183,8 @@ def _select(step: Step, first: Polynomial, second: Polynomial) -> Polynomial | N
         return None
     if which.negated:
         first, second = second, first
+    if not which.name:
+        return first
     predicate = of.program.values.read[step.position].get(which.name)
     if predicate is None:
         return None
@@ -182,6 +206,9 @@ def _packed_constant(step: Step) -> Polynomial | None:
 
 
 def _shuffled(step: Step, value: Polynomial) -> Polynomial:
+    """SHFL: the same polynomial if it does not depend on the lane."""
+    if all(name.startswith("ctaid") for name in value.depends):
+        return value
     return step.of.symbols.unknown("shuffled", (value,), range_of(value), extra=step.position)
 
 
