@@ -215,6 +215,39 @@ def test_any_text_is_parsed_as_far_as_the_longest_real_one(text: str, filler: st
     assert len(parse(0, text).text) <= LONGEST
 
 
+@st.composite
+def well_formed(draw: st.DrawFn) -> tuple[str, set[str], set[str], tuple[str, bool] | None]:
+    """IADD3, LDG and STG with their registers."""
+    number = st.integers(0, 250)
+    guard = draw(st.none() | st.tuples(st.integers(0, 6).map("P{}".format), st.booleans()))
+    prefix = f"@{'!' if guard[1] else ''}{guard[0]} " if guard else ""
+    data, base = draw(number), draw(number)
+    kind = draw(st.sampled_from(["add", "load", "store"]))
+    if kind == "add":
+        sources = draw(st.lists(number, min_size=3, max_size=3))
+        signs = draw(st.lists(st.sampled_from(["", "-", "~"]), min_size=3, max_size=3))
+        carries = draw(st.lists(st.integers(0, 6).map("P{}".format), max_size=2))
+        named = [f"R{data}", *carries, *(f"{s}R{n}" for s, n in zip(signs, sources))]
+        reads = {f"R{each}" for each in sources}
+        return f"{prefix}IADD3 {', '.join(named)} ;", {f"R{data}", *carries}, reads, guard
+    words = draw(st.sampled_from([1, 2, 4]))
+    offset = draw(st.integers(-(2**23), 2**23))
+    address = f"desc[UR4][R{base}.64+{offset:#x}]"
+    suffix = {1: "", 2: ".64", 4: ".128"}[words]
+    own = {f"R{data + word}" for word in range(words)}
+    spent = {"UR4", "UR5", f"R{base}", f"R{base + 1}"}
+    if kind == "load":
+        return f"{prefix}LDG.E{suffix} R{data}, {address}", own, spent, guard
+    return f"{prefix}STG.E{suffix} {address}, R{data}", set(), own | spent, guard
+
+
+@given(well_formed())
+def test_registers_of_well_formed_text_are_found(case) -> None:
+    text, writes, reads, guard = case
+    found = parse(0, text)
+    assert (set(found.writes), set(found.reads), found.guard) == (writes, reads, guard)
+
+
 def test_groups_are_made_of_known_opcodes_and_no_pipe_shares_one() -> None:
     groups = {name: each for name, each in vars(opcodes).items() if isinstance(each, frozenset)}
     assert {name: each - set(ROLES) for name, each in groups.items() if each - set(ROLES)} == {}
