@@ -11,6 +11,7 @@ from keet.analysis.coverage import find_coverage
 from keet.findings import findings
 from keet.profile import Launch, Profile
 from keet.report import read_profile
+from kernels_samples.casebook.counts import UNMEASURED
 from kernels_samples.samples import HERE, Sample, load_samples, parse_condition
 from kernels_samples.table import README, readme_text
 from tests.kept_reports import unpacked
@@ -53,7 +54,7 @@ def test_there_are_enough_of_each_kind_and_cause() -> None:
     assert [kind for kind, count in least.items() if kinds[kind] < count] == []
     assert sum(sample.language == "triton" for sample in SAMPLES) >= 2
     assert len(SWEPT) >= 2
-    assert {sample.truth.dominant for sample in SAMPLES} == set(findings())
+    assert {sample.truth.dominant for sample in SAMPLES} == set(findings()) - set(UNMEASURED)
 
 
 @each_sample
