@@ -51,7 +51,7 @@ from keet.report.ncu_rep.report_file import CodeKey, NcuRepFile
 
 if TYPE_CHECKING:
     import subprocess
-if TYPE_CHECKING:
+
     from keet.report.ncu_rep.decoded_launch import DecodedLaunch
 
 
